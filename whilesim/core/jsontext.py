@@ -1,0 +1,105 @@
+"""JSON text: strict JSON, in and out.
+
+What is written here can be read by every JSON parser: no NaN, no bare lone surrogates.
+What is read here is JSON as the standard says; anything else is an error, not a guess.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from whilesim.core.errors import InputError
+
+
+def dumps(value: Any, *, indent: int | None = None) -> str:
+    """Write a value as strict JSON on one line, key order kept.
+
+    Numbers that JSON does not know become null. Text stays readable, but a text that cannot
+    be encoded as UTF-8 (a lone surrogate) is written with escapes, so that it survives.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    except ValueError:
+        text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, indent=indent)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(_finite(value), ensure_ascii=True, allow_nan=False, indent=indent)
+    return text
+
+
+def loads(text: str | bytes) -> Any:
+    """Read strict JSON.
+
+    Raises:
+        ValueError: The text is not JSON, or holds NaN or Infinity.
+    """
+    return json.loads(text, parse_constant=_refuse)
+
+
+def parse_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that the text is, or None when it is anything else."""
+    try:
+        found = loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def canonical(text: str) -> str:
+    """Return a JSON object's text in one spelling, key order kept; other text as it was."""
+    found = parse_object(text)
+    return text if found is None else dumps(found)
+
+
+def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, Any]]:
+    """Yield line number (from 1) and value of each line of a JSONL file.
+
+    Raises:
+        InputError: A line is not JSON; names the file and the line.
+    """
+    with Path(path).open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                yield number, loads(line)
+            except ValueError as error:
+                msg = f"{os.fspath(path)}, line {number}: not JSON ({error}). Mend or delete the line."
+                raise InputError(msg) from error
+
+
+def write_lines(path: str | os.PathLike[str], values: Iterable[Mapping[str, Any]]) -> int:
+    """Write mappings as JSONL, whole or not at all; return how many.
+
+    The lines go to a temporary file beside the target, which replaces it once it is on disk.
+    """
+    target, count = Path(path), 0
+    temporary = target.with_name(target.name + ".part")
+    with temporary.open("w", encoding="utf-8", newline="\n") as out:
+        for value in values:
+            out.write(dumps(value) + "\n")
+            count += 1
+        out.flush()
+        os.fsync(out.fileno())
+    temporary.replace(target)
+    return count
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value

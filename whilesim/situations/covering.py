@@ -1,0 +1,1 @@
+"""Covering: a few situations in which every two values meet."""
