@@ -1,8 +1,10 @@
-"""Fixtures that more than one house's tests use."""
+"""Fixtures that more than one house's tests use, and what a run says at its end."""
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,14 @@ import pytest
 
 SHARED = Path(__file__).parent.parent.parent / "shared"
 DEMO = Path(__file__).parent.parent / "whilesim" / "demo"
+ABSENT = "../shared is absent"
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of measuring material beside the project; tests skip where it is absent."""
     if not SHARED.is_dir():
-        pytest.skip("../shared is absent")
+        pytest.skip(ABSENT)
     return SHARED
 
 
@@ -28,3 +31,26 @@ def demo_policy() -> str:
 @pytest.fixture(scope="session")
 def demo_tools() -> list[dict[str, Any]]:
     return json.loads((DEMO / "tools.json").read_text(encoding="utf-8"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[Any]:
+    """Where skips are not allowed, a skipped test is a failed one: nothing goes untested in silence."""
+    report = yield
+    if report.skipped and os.environ.get("WHILESIM_NO_SKIPS") and ABSENT not in str(report.longrepr):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped, and skips are not allowed here: {report.longrepr}"
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say which tests were left out because they need more than the light install."""
+    left_out = terminalreporter.stats.get("deselected", [])
+    if left_out and "not live_model" in (config.option.markexpr or ""):
+        names = sorted({m.name for item in left_out for m in item.iter_markers()} & _needy(config))
+        hint = ", ".join(f"pytest -m {name}" for name in names)
+        terminalreporter.write_line(f"left out by default: {len(left_out)} tests that need more ({hint})")
+
+
+def _needy(config: pytest.Config) -> set[str]:
+    return {line.split(":")[0] for line in config.getini("markers")} - {"corpus"}

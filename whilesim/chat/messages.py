@@ -116,8 +116,8 @@ class Trace:
     """With ``case``, all that the world needs in order to answer the same way again."""
     messages: tuple[Message, ...]
     """The agent's view, system prompt first: this is what is trained on."""
-    failed_calls: tuple[str, ...] = ()
-    """Ids of the tool calls that the world knows to have failed."""
+    failed_calls: tuple[str, ...] | None = ()
+    """Ids of the tool calls that the world knows to have failed; None where it does not say."""
     customer_calls: tuple[CustomerCall, ...] = ()
     final_state: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
@@ -140,7 +140,7 @@ def read_message(wire: Mapping[str, Any]) -> Message:
     Raises:
         InputError: The role is unknown, or the shape is not a chat message.
     """
-    role = wire.get("role")
+    role: Any = wire.get("role")
     role = {"developer": "system", "function": "tool"}.get(str(role), role)
     if role not in ("system", "user", "assistant", "tool"):
         msg = (

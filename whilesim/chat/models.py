@@ -2,16 +2,23 @@
 
 A ``Model`` is a value: it opens nothing. ``Chat`` is the seam that players, writers and
 judges hold: an endpoint implements it, and so does a fake of a few lines.
+
+``resolve_model`` turns what a person types into a model with an address and a key. A key is
+sent to the provider it belongs to, or to the address that it was given with; never elsewhere.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
 
+from whilesim.chat.bridge import find_provider, missing_keys
 from whilesim.chat.messages import Message
 from whilesim.chat.usage import Usage
+from whilesim.core.errors import InputError
 
 ToolMode = Literal["auto", "native", "json"]
 
@@ -28,6 +35,8 @@ class Model:
         tool_mode: ``native`` sends tools as tools, ``json`` asks for an action as a JSON
             schema, ``auto`` tries native first.
         extra: Further fields of the request's body.
+        client: An ``AsyncOpenAI`` client to send through, instead of an address and a key.
+        provider: Which row of the provider table this is; ``resolve_model`` fills it in.
     """
 
     name: str
@@ -39,6 +48,26 @@ class Model:
     price: tuple[float, float] | None = None
     timeout: float = 120.0
     extra: Mapping[str, Any] = field(default_factory=dict)
+    client: Any = field(default=None, repr=False)
+    provider: str = ""
+
+    @property
+    def fingerprint(self) -> dict[str, Any]:
+        """What decides the model's answers, as JSON: never its key, host, price or timeout."""
+        return {
+            "name": self.name,
+            "temperature": self.temperature,
+            "max_tokens": self.max_tokens,
+            "tool_mode": self.tool_mode,
+            "extra": dict(self.extra),
+        }
+
+    @property
+    def host(self) -> str:
+        """Where the model answers, without a key that the address may hold; for messages."""
+        parts = urlsplit(self.base_url or str(getattr(self.client, "base_url", "")))
+        place = f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
+        return place or self.provider or "its endpoint"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,3 +112,148 @@ class Chat(Protocol):
             ModelError: The endpoint failed, after its retries.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One row of the provider table: where it answers and which variables it reads."""
+
+    url: str = ""
+    url_from: str = ""
+    """Environment variable with another address."""
+    key_from: str = ""
+    needs_key: bool = True
+    path: str = "/v1"
+    """What follows an address from the environment that names a host only."""
+
+
+PROVIDERS: Mapping[str, Provider] = {
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
+    "hf": Provider("https://router.huggingface.co/v1", "", "HF_TOKEN"),
+    "ollama": Provider("http://127.0.0.1:11434/v1", "OLLAMA_HOST", "", needs_key=False),
+    "vllm": Provider("http://127.0.0.1:8000/v1", "VLLM_BASE_URL", "VLLM_API_KEY", needs_key=False),
+    "azure": Provider("", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY", path="/openai/v1"),
+    "anthropic": Provider("", "", "ANTHROPIC_API_KEY"),
+    "litellm": Provider("", "", "", needs_key=False),
+}
+THROUGH_LITELLM = frozenset({"anthropic", "litellm"})
+"""Providers that do not speak OpenAI's protocol; every ``provider/model`` is ``litellm``."""
+
+_ONLY_LITELLM = ("hosted_vllm/",)  # with an address too: no server has models of that name
+
+
+def resolve_model(spec: str | Model) -> Model:
+    """Find a model's address and key; a model that has been resolved comes back equal.
+
+    Args:
+        spec: ``"provider:model"``, a litellm name ``"provider/model"``, or a ``Model``. With a
+            ``base_url`` its name is what the server knows.
+
+    Raises:
+        InputError: The provider is unknown, its key or address is missing, or a parameter
+            cannot be used. Nothing has been sent.
+    """
+    if not isinstance(spec, (str, Model)):
+        msg = f'a model is {type(spec).__name__}; it must be text or ws.Model. Type: "openai:gpt-4.1-mini"'
+        raise InputError(msg)
+    model = Model(spec) if isinstance(spec, str) else spec
+    _check(model)
+    if model.provider:
+        return model
+    if model.client is not None:
+        return replace(model, provider="client")
+    prefix, colon, rest = model.name.partition(":")
+    if colon and prefix in PROVIDERS:
+        return _from_table(replace(model, name=rest.strip()), prefix)
+    if model.base_url is not None and not model.name.startswith(_ONLY_LITELLM):
+        return _from_address(model)
+    if "/" in model.name:
+        return _from_litellm(model)
+    msg = (
+        f"the model {model.name!r} names no provider. Type one of "
+        f'{", ".join(f"{name}:" for name in PROVIDERS)} before it ("openai:gpt-4.1-mini"), a litellm name '
+        '("groq/llama-3.3-70b-versatile"), or ws.Model(name, base_url="http://host:port/v1").'
+    )
+    raise InputError(msg)
+
+
+def _from_table(model: Model, name: str) -> Model:
+    provider = PROVIDERS[name]
+    if not model.name:
+        msg = f"{name + ':'!r} names no model. Type the model behind the colon."
+        raise InputError(msg)
+    if name == "litellm":
+        return _from_litellm(model)
+    key = model.api_key or os.environ.get(provider.key_from) or None
+    url = model.base_url or _environment_url(provider) or provider.url
+    if key is None and provider.needs_key and model.base_url is None:
+        msg = (
+            f"{name}:{model.name} needs a key, and {provider.key_from} is not set. "
+            f"Type: export {provider.key_from}=..., or pass ws.Model(..., api_key=...)."
+        )
+        raise InputError(msg)
+    if not url and name not in THROUGH_LITELLM:
+        msg = f"{name}:{model.name} needs an address. Type: export {provider.url_from}=https://..."
+        raise InputError(msg)
+    if name in THROUGH_LITELLM:
+        model = replace(model, name=f"{name}/{model.name}")
+    return replace(model, base_url=_clean(url) if url else None, api_key=key, provider=name)
+
+
+def _from_address(model: Model) -> Model:
+    url = _clean(model.base_url or "")
+    known = {urlsplit(p.url).netloc: p for p in PROVIDERS.values() if p.key_from and p.url.startswith("https:")}
+    owner = known.get(urlsplit(url).netloc)
+    key = model.api_key or (os.environ.get(owner.key_from) if owner else None)
+    return replace(model, base_url=url, api_key=key or None, provider="address")
+
+
+def _from_litellm(model: Model) -> Model:
+    provider = find_provider(model.name)
+    if provider is None:
+        msg = (
+            f"no provider is known for the model {model.name!r}. Type provider:model, a litellm name "
+            f'"provider/model", or give the server\'s address: ws.Model({model.name!r}, base_url=...).'
+        )
+        raise InputError(msg)
+    if model.api_key is None and model.base_url is None and (missing := missing_keys(model.name)):
+        msg = f"{model.name!r} needs {' and '.join(missing)}. Type: export {missing[0]}=..."
+        raise InputError(msg)
+    return replace(model, provider="litellm")
+
+
+def _environment_url(provider: Provider) -> str:
+    url = os.environ.get(provider.url_from, "").strip() if provider.url_from else ""
+    if url and "://" not in url:  # OLLAMA_HOST is written as host:port
+        url = f"http://{url.replace('0.0.0.0', '127.0.0.1')}"  # noqa: S104  a server's address, read as a client
+    return url.rstrip("/") + provider.path if url and urlsplit(url).path in ("", "/") else url
+
+
+def _clean(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        msg = f'the address {url!r} is no URL. Type: base_url="http://host:port/v1"'
+        raise InputError(msg)
+    return url.rstrip("/").removesuffix("/chat/completions")
+
+
+def _check(model: Model) -> None:
+    wrong = {
+        "name": not model.name.strip(),
+        "timeout": not model.timeout > 0,
+        "max_tokens": model.max_tokens is not None and model.max_tokens < 1,
+        "price": model.price is not None and (len(model.price) != 2 or not all(p >= 0 for p in model.price)),
+        "tool_mode": model.tool_mode not in ("auto", "native", "json"),
+    }
+    for name in (name for name, is_wrong in wrong.items() if is_wrong):
+        msg = f"{name}={getattr(model, name)!r} cannot be used for a model. {_WANTED[name]}"
+        raise InputError(msg)
+
+
+_WANTED = {
+    "name": 'Type a name: "openai:gpt-4.1-mini".',
+    "timeout": "Type seconds above 0.",
+    "max_tokens": "Type 1 or more, or None for the endpoint's own limit.",
+    "price": "Type dollars per million tokens, in and out: price=(0.1, 0.4).",
+    "tool_mode": 'Type "auto", "native" or "json".',
+}

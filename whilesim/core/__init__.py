@@ -4,5 +4,6 @@
     seeds      draws that are functions of names
     text       small operations on text that several houses share
     jsontext   strict JSON, in and out
+    stats      rates with intervals, exact tests, and how many tasks a question needs
     templates  prompts, pages and word lists, read from files
 """

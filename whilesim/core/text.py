@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from functools import lru_cache
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*", re.UNICODE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -27,10 +28,15 @@ def words(text: str) -> list[str]:
 
 def name_words(name: str) -> list[str]:
     """Split an identifier into lower-case words: ``getOrder_byId`` is get, order, by, id."""
-    return [w.lower() for w in re.split(r"[^A-Za-z0-9]+", _CAMEL.sub("_", name)) if w]
+    return list(_name_words(name))
 
 
 def shorten(text: str, limit: int = 80) -> str:
     """Return the text on one line, cut to ``limit`` characters with an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+@lru_cache(maxsize=8192)
+def _name_words(name: str) -> tuple[str, ...]:
+    return tuple(w.lower() for w in re.split(r"[^A-Za-z0-9]+", _CAMEL.sub("_", name)) if w)

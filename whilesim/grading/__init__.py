@@ -6,4 +6,5 @@
     judge     a model's reading of one conversation
     verdicts  findings, oracle and judge put together
     trust     whether a judge agrees with people, and with itself
+    label     keep or drop, by a person, one conversation a screen
 """

@@ -1,9 +1,41 @@
-"""Axes: what a situation is made of, and which values cannot meet."""
+"""Axes: what a situation is made of, and which values cannot meet.
+
+Six axes stand unless the user says otherwise: the policy's clauses, the tools, how the tool
+answers, what the world holds, how the customer behaves, and what came before. Their product
+is the space of all situations.
+
+The default rules forbid only what a tool can never do, whatever the policy says (see
+``default_rules``). No clause is ever forbidden to meet a tool: where the two have nothing to
+do with each other, the customer has two needs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
+
+from whilesim.core.errors import InputError
+from whilesim.situations.tools import Tool
+
+TOOL_CONDITIONS = ("success", "timeout", "malformed", "stale", "permission_denied")
+WORLD_STATES = ("exists", "missing", "already_acted_on", "duplicate", "partially_completed")
+STANCES = (
+    "ordinary",
+    "hurried",
+    "unsure",
+    "mistaken",
+    "ambiguous",
+    "talkative",
+    "insistent",
+    "upset",
+    "boundary_testing",
+    "adversarial",
+)
+HISTORIES = ("fresh", "prior_failure", "prior_partial_action", "contradicts_earlier", "repeat_visit")
+
+NO_CLAUSE = "none"
+"""The one value of the clause axis where the policy states no rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +62,8 @@ class Space:
 
     axes: tuple[Axis, ...]
     forbidden: tuple[Rule, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What the user should be told: an axis that has one value only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,3 +73,154 @@ class Situation:
     id: str
     values: Mapping[str, str]
     """Axis name to value, in axis order."""
+
+
+def default_space(
+    clauses: Sequence[str],
+    tools: Sequence[Tool],
+    *,
+    axes: Mapping[str, Sequence[str] | None] | None = None,
+    forbid: Sequence[Rule] = (),
+) -> Space:
+    """Build the space of a policy and its tools.
+
+    Args:
+        clauses: Ids of the policy's clauses. None at all gives a clause axis of one value,
+            ``NO_CLAUSE``, and a note.
+        tools: The agent's tools; their effects decide the default rules.
+        axes: Values by axis name: a known name replaces that axis' values, a new name adds an
+            axis behind the others, None removes the axis.
+        forbid: More combinations that cannot happen, beside the default ones.
+
+    Raises:
+        InputError: An axis has no value, one value, or one value twice; a clause or a tool is
+            not among those given; a rule names an axis that is not there.
+    """
+    values: dict[str, tuple[str, ...]] = {
+        "clause": tuple(clauses) or (NO_CLAUSE,),
+        "tool": tuple(tool.name for tool in tools),
+        "tool_condition": TOOL_CONDITIONS,
+        "world_state": WORLD_STATES,
+        "stance": STANCES,
+        "history": HISTORIES,
+    }
+    for name, given in (axes or {}).items():
+        if given is not None:
+            values[name] = _checked(name, given, values.get(name) if name in ("clause", "tool") else None)
+        elif values.pop(name, None) is None:
+            msg = f"axes={{{name!r}: None}} removes an axis that is not there. Type one of {sorted(values)}."
+            raise InputError(msg)
+    if not values.get("tool", ("removed",)):
+        msg = (
+            "no tool was given, so there is nothing that an agent could do. Give tools=[...], "
+            "or take the axis out: axes={'tool': None}."
+        )
+        raise InputError(msg)
+    for rule in forbid:
+        require_axes(rule, values)
+    rules = [rule for rule in default_rules(tools) if all(name in values for name in rule.axes)]
+    return Space(
+        axes=tuple(Axis(name, given) for name, given in values.items()),
+        forbidden=(*rules, *forbid),
+        notes=tuple(_one_value_note(name, given[0]) for name, given in values.items() if len(given) == 1),
+    )
+
+
+def default_rules(tools: Sequence[Tool]) -> tuple[Rule, ...]:
+    """Return what no tool can do by its effect alone, each rule with its reason.
+
+    1. A tool that does not read cannot give a stale answer: it has no earlier state to show.
+    2. A tool that computes, and is given no record's id, meets no record: it cannot be
+       missing, already acted on, doubled or half done. The world then simply ``exists``.
+    3. The same holds for a tool that hands the conversation to a person.
+    """
+    no_read = {tool.name for tool in tools if tool.effect != "read"}
+    no_record = {
+        effect: {tool.name for tool in tools if tool.effect == effect and not tool.id_arguments}
+        for effect in ("compute", "handoff")
+    }
+    return (
+        Rule(
+            ("tool", "tool_condition"),
+            lambda tool, condition: condition == "stale" and tool in no_read,
+            "only a tool that reads can answer with an older state",
+        ),
+        Rule(
+            ("tool", "world_state"),
+            lambda tool, state: state != "exists" and tool in no_record["compute"],
+            "a tool that only computes touches no record, so no record can be missing, doubled or half done",
+        ),
+        Rule(
+            ("tool", "world_state"),
+            lambda tool, state: state != "exists" and tool in no_record["handoff"],
+            "a hand-off touches no record, so no record can be missing, doubled or half done",
+        ),
+    )
+
+
+def forbid(*axes: str | Callable[..., bool], predicate: Callable[..., bool] | None = None, why: str = "") -> Rule:
+    """Forbid a combination: ``forbid("tool_condition", "tool", lambda condition, tool: ...)``.
+
+    Args:
+        axes: Names of axes, and last the predicate (or give it by name): it is called with one
+            value of each axis, in that order, and answers true where they cannot meet.
+        predicate: The same, by name.
+        why: The reason in words, shown beside what it makes infeasible.
+
+    Raises:
+        InputError: No axis, no predicate, or an axis twice.
+    """
+    names = tuple(name for name in axes if isinstance(name, str))
+    tests = [test for test in (*axes, predicate) if callable(test)]
+    if not names or len(tests) != 1 or len(set(names)) < len(names) or len(names) + 1 < len(axes):
+        msg = (
+            f"forbid() needs different axis names and then one predicate, but got {axes!r}. "
+            "Type forbid('tool_condition', 'tool', lambda condition, tool: ...)."
+        )
+        raise InputError(msg)
+    return Rule(names, tests[0], why)
+
+
+def space_size(space: Space) -> int:
+    """Return how many situations there are, forbidden ones included: the plain product."""
+    return prod(len(axis.values) for axis in space.axes)
+
+
+def require_axes(rule: Rule, names: Mapping[str, Sequence[str]]) -> None:
+    """Raise InputError where a rule names an axis that is not among ``names``."""
+    unknown = [name for name in rule.axes if name not in names]
+    if unknown:
+        msg = f"a rule over {rule.axes} names {unknown[0]!r}, which is no axis. Type one of {list(names)}."
+        raise InputError(msg)
+
+
+def _checked(name: str, given: Sequence[str], known: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the values that a user gave an axis, or say what is wrong with them."""
+    values = () if isinstance(given, str) else tuple(given)
+    if isinstance(given, str) or not all(isinstance(value, str) and value for value in values):
+        msg = f"axis {name!r} was given {given!r}, but needs a list of words. Type {name!r}: ['one', 'another']."
+        raise InputError(msg)
+    if len(values) < 2:
+        msg = (
+            f"axis {name!r} has {len(values)} value(s) and needs at least 2. Add a value, or take the axis "
+            f"out, {name!r}: None: an axis that never differs covers nothing."
+        )
+        raise InputError(msg)
+    if len(set(values)) < len(values):
+        twice = next(value for value in values if values.count(value) > 1)
+        msg = f"axis {name!r} has the value {twice!r} twice. Name each value once."
+        raise InputError(msg)
+    strange = [value for value in values if known is not None and value not in known]
+    if strange:
+        msg = f"axis {name!r} has the value {strange[0]!r}, which is no {name}. Type some of {known}."
+        raise InputError(msg)
+    return values
+
+
+def _one_value_note(name: str, value: str) -> str:
+    if name == "clause" and value == NO_CLAUSE:
+        return (
+            "no clause was found in the policy, so the clause axis has the one value 'none': "
+            "situations differ in the other axes only."
+        )
+    return f"the {name} axis has the one value {value!r}: it covers nothing by itself."

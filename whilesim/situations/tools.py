@@ -1,12 +1,30 @@
-"""Tools: tool schemas in any dialect, as one kind of value."""
+"""Tools: tool schemas in any dialect, as one kind of value.
+
+Nothing that is given is executed or imported: functions are read from their signatures and
+docstrings, Python source from its syntax tree.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+import inspect
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-Effect = Literal["read", "write", "handoff", "compute"]
+from whilesim.core.errors import InputError
+from whilesim.core.templates import load_words
+from whilesim.core.text import name_words, shorten
+from whilesim.situations.callables import draft_object, draft_source, is_python
+from whilesim.situations.dialects import Draft, draft_mappings, read_text
+from whilesim.situations.docstrings import described_examples
+from whilesim.situations.effects import Effect as Effect
+from whilesim.situations.effects import infer_effect, own_descriptions, stated_effect
+from whilesim.situations.openapi import draft_operations, is_openapi
+from whilesim.situations.schemas import arguments_schema, plain_schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +35,7 @@ class Tool:
     """Unique among the tools, and legal on the wire: ``[A-Za-z0-9_-]{1,64}``."""
     description: str
     parameters: Mapping[str, Any]
-    """A JSON Schema of type object, references inlined."""
+    """A JSON Schema of type object, references inlined; ``properties`` and ``required`` are always there."""
     effect: Effect
     effect_rule: str = ""
     """Which evidence decided the effect, in a few words; ends in ``(unsure)`` where it is a guess."""
@@ -26,7 +44,7 @@ class Tool:
     examples: tuple[tuple[Mapping[str, Any], Any], ...] = ()
     """(arguments, reply) pairs that the source itself shows."""
     id_arguments: tuple[str, ...] = ()
-    """Arguments that name a record: ``order_id``, ``email``, ``flight_number``."""
+    """Arguments that name a record: ``order_id``, ``flight_number``, ``skus``."""
     original: Any = None
     """What was given, untouched."""
     notes: tuple[str, ...] = ()
@@ -42,3 +60,154 @@ class Tool:
                 "parameters": dict(self.parameters),
             },
         }
+
+
+def parse_tools(tools: Any, *, effects: Mapping[str, str] | None = None) -> tuple[Tool, ...]:
+    """Read tools in any dialect, in the order given.
+
+    Args:
+        tools: A list (or one) of mappings in any dialect, Python functions, tool objects or
+            classes with a schema, ``Tool`` values; an OpenAPI document; JSON, JSON lines, YAML
+            or Python source as text; or the path of such a file.
+        effects: Tool name to 'read', 'write', 'handoff' or 'compute', where the user knows better
+            than the inference.
+
+    Raises:
+        InputError: There is no tool in it, a tool has no name, a schema is no JSON Schema of an
+            object, or ``effects`` names a tool that is not there.
+    """
+    try:
+        drafts = list(_drafts(tools, "tools"))
+        own = own_descriptions([draft.description for draft in drafts])
+        found = [d if isinstance(d, Tool) else _tool(d, text) for d, text in zip(drafts, own, strict=True)]
+    except RecursionError as error:
+        msg = "tools: the schemas are nested too deeply to be read. Give them with fewer levels."
+        raise InputError(msg) from error
+    if not found:
+        msg = f"tools: no tool in {shorten(repr(tools))}. Give a list of tool schemas or of Python functions."
+        raise InputError(msg)
+    return _with_effects(_unique(found), effects or {})
+
+
+def read_tools(path: str | os.PathLike[str]) -> Any:
+    """Read a file of tools, in a form that ``parse_tools`` takes.
+
+    JSON, JSON lines and YAML come back as values, Python source (``.py``) as its text.
+
+    Raises:
+        InputError: There is no such file, or it is none of these.
+    """
+    file = Path(path)
+    if not file.is_file():
+        msg = f"tools file {os.fspath(path)!r} is not there. Type the path of a JSON, JSONL, YAML or Python file."
+        raise InputError(msg)
+    text = file.read_text(encoding="utf-8-sig")
+    return text if file.suffix == ".py" else read_text(text, where=f"tools file {file.name!r}")
+
+
+def _drafts(source: Any, where: str) -> Iterator[Draft | Tool]:
+    if isinstance(source, (Draft, Tool)):
+        yield source
+    elif isinstance(source, os.PathLike):
+        yield from _drafts(read_tools(source), where)
+    elif isinstance(source, str):
+        if "\n" not in source and Path(source).suffix in (".json", ".jsonl", ".yaml", ".yml", ".py"):
+            yield from _drafts(Path(source), where)
+        else:
+            yield from _drafts(draft_source(source) if is_python(source) else read_text(source, where=where), where)
+    elif isinstance(source, Mapping):
+        yield from _drafts(draft_operations(source) if is_openapi(source) else draft_mappings(source, where), where)
+    elif isinstance(source, (Sequence, Iterator)):
+        for number, item in enumerate(source):
+            yield from _drafts(item, f"{where}[{number}]" if isinstance(source, Sequence) else where)
+    else:
+        yield from _drafts(draft_object(source, where), where)
+
+
+def _tool(draft: Draft, own: str) -> Tool:
+    where = f"tool {draft.name!r}"
+    parameters, notes = arguments_schema(draft.parameters, where=where, document=draft.document)
+    returns, examples, more = _reply(draft, where)
+    keys = tuple(name for name, prop in parameters["properties"].items() if names_record(name, prop))
+    effect, rule = infer_effect(draft, own, keyed=bool(keys))
+    return Tool(
+        name=draft.name,
+        description=inspect.cleandoc(draft.description),
+        parameters=parameters,
+        effect=effect,
+        effect_rule=rule,
+        returns=returns,
+        examples=draft.examples or examples or described_examples(draft.description),
+        id_arguments=keys,
+        original=draft.original,
+        notes=(*draft.notes, *notes, *more),
+    )
+
+
+def _reply(draft: Draft, where: str) -> tuple[Any, tuple[tuple[Mapping[str, Any], Any], ...], tuple[str, ...]]:
+    """Return the schema of the reply, else what is no schema as an example of it, and the notes."""
+    found = draft.returns
+    if not isinstance(found, Mapping) or not found:
+        return None, (), ()
+    if not found.keys() & {"type", "properties", "items", "enum", "$ref", "anyOf", "oneOf", "allOf"}:
+        return None, (({}, dict(found)),), ()
+    try:
+        schema, notes = plain_schema(found, where=where, document=draft.document)
+    except InputError as error:  # a tool can be called whatever its reply looks like
+        return None, (), (f"the schema of its reply was left out: {error}",)
+    return schema, (), notes
+
+
+def names_record(name: str, schema: Any = None) -> bool:
+    """Say whether an argument names a record, by its name or else by its description."""
+    ids = _id_words()
+    words = name_words(name)
+    text = str(schema.get("description", "")).lower() if isinstance(schema, Mapping) else ""
+    if any(word in ids["never"] for word in words[:-1]):
+        return False
+    if words and (words[-1] in ids["last"] or words[0] in ids["last"]):
+        return True
+    if len(words) > 1 and words[-1] in ids["numbers"] and words[-2] in ids["nouns"]:
+        return True
+    return bool(ids["glued"].fullmatch("".join(words)) or ids["described"].match(text))
+
+
+@cache
+def _id_words() -> dict[str, Any]:
+    words = load_words("ids")
+    patterns = {key: re.compile(words[key]) for key in ("glued", "described")}
+    return {key: patterns.get(key) or frozenset(text.split()) for key, text in words.items()}
+
+
+def _unique(tools: Sequence[Tool]) -> list[Tool]:
+    """Make every name legal on the wire and unique; what was changed stands in the notes."""
+    taken: set[str] = set()
+    found = []
+    for number, tool in enumerate(tools, start=1):
+        legal = re.sub(r"[^A-Za-z0-9_-]+", "_", tool.name).strip("_")[:64] or f"tool_{number}"
+        legal = tool.name if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.name) else legal
+        name, count = legal, 1
+        while name in taken:
+            count += 1
+            name = f"{legal[: 63 - len(str(count))]}_{count}"
+        taken.add(name)
+        notes = tool.notes
+        if legal != tool.name:
+            notes += (f"name {tool.name!r} is not legal on the wire: {legal!r} instead",)
+        if name != legal:
+            notes += (f"name {legal!r} was there already: {name!r} instead",)
+        found.append(tool if name == tool.name else replace(tool, name=name, notes=notes))
+    return found
+
+
+def _with_effects(tools: Sequence[Tool], effects: Mapping[str, str]) -> tuple[Tool, ...]:
+    unknown = [name for name in effects if name not in {tool.name for tool in tools}]
+    if unknown:
+        msg = f"effects names {unknown[0]!r}, which is no tool. Choose among {', '.join(t.name for t in tools)}."
+        raise InputError(msg)
+    return tuple(
+        replace(tool, effect=stated_effect(effects[tool.name], f"effects[{tool.name!r}]"), effect_rule="given")
+        if tool.name in effects
+        else tool
+        for tool in tools
+    )

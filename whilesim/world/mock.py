@@ -1,12 +1,34 @@
-"""Mock world: answers tool calls from seeded records, and remembers what was written."""
+"""Mock world: answers tool calls from seeded records, and remembers what was written.
+
+The same tools, policy, situation and seed give the same records, the same faults and, for
+the same calls, the same replies to the byte.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from whilesim.chat.messages import Change
+from whilesim.core.errors import InputError
+from whilesim.core.jsontext import dumps, parse_object
+from whilesim.core.seeds import derive
+from whilesim.situations.axes import Situation
+from whilesim.situations.policy import Policy, parse_policy
+from whilesim.situations.tools import Tool, parse_tools
+from whilesim.world.effects import Effects, Refusal
+from whilesim.world.entities import infer_world
+from whilesim.world.faults import FaultPlan, Voice, garble, plan_faults
+from whilesim.world.focus import Focus, build_focus
+from whilesim.world.lookups import Shelf
+from whilesim.world.model import WorldModel
+from whilesim.world.records import build_records
+from whilesim.world.replies import Shaper, checker_of
+from whilesim.world.spec import WorldSpec
+
+__all__ = ["Focus", "MockWorld", "World", "WorldCall"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,31 +43,6 @@ class WorldCall:
     changes: tuple[Change, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Focus:
-    """What a situation is about, in this world: the card's facts and the oracle are made of it."""
-
-    tool: str
-    arguments: Mapping[str, Any]
-    """The arguments of the one right call of the situation's tool: the truth, not what the customer says."""
-    kind: str | None = None
-    """Kind of the record that the tool touches, None for a tool that touches none."""
-    id: str | None = None
-    """Id of that record in the records; in a missing world it is not there."""
-    identity: Mapping[str, str] = field(default_factory=dict)
-    """How the customer can be found: name, email, phone, date of birth, zip, as they would say them."""
-    facts: Mapping[str, str] = field(default_factory=dict)
-    """What the customer knows and may say, in plain words: ``{"order id": "W2210", "item": "blue kettle"}``.
-    In a missing world the key told here is the wrong one; in a duplicate world there is no key but a
-    detail that tells the two candidates apart."""
-    withheld: tuple[str, ...] = ()
-    """Keys of ``facts`` that the customer does not have at hand; the agent can find them by a read."""
-    object: str = ""
-    """The record in a customer's words: 'my order W2210', 'the line 555-0182'."""
-    reachable: bool = True
-    """Whether the tool can succeed at all in this situation, by an agent that does everything right."""
-
-
 class World(Protocol):
     """What answers the agent's calls: ours, or one of the user's own."""
 
@@ -57,3 +54,157 @@ class World(Protocol):
     def state(self) -> Mapping[str, Any]:
         """The records now, as JSON."""
         ...
+
+
+class MockWorld:
+    """A back-end made of nothing but the tools and the policy, in the state of one situation.
+
+    Args:
+        tools: The agent's tools, as ``Tool`` values or in any dialect.
+        policy: The policy, parsed or as text; its attribute lists, words and date shape the records.
+        situation: Axis values; None for a world in which all works and everything exists.
+        seed: With the situation's id, decides every record, fault and wording.
+        spec: What overrides inference.
+        model: The inferred world, where it was inferred before: it is the same for all situations.
+        customer_tools: Tools of the customer's own, which act on the same records.
+    """
+
+    def __init__(
+        self,
+        tools: Any,
+        policy: Policy | str | None = None,
+        situation: Situation | Mapping[str, str] | None = None,
+        seed: int = 0,
+        *,
+        spec: WorldSpec | None = None,
+        model: WorldModel | None = None,
+        customer_tools: Any = (),
+    ) -> None:
+        agent, customer = _tools_of(tools), _tools_of(customer_tools)
+        if model is None or any(t.name not in model.deeds for t in (*agent, *customer)):
+            text = parse_policy(policy, tools=agent) if isinstance(policy, str) and policy.strip() else policy
+            model = infer_world(agent, text if isinstance(text, Policy) else None, spec, customer_tools=customer)
+        self.model = model
+        self._agent, self._customer = {t.name for t in agent}, {t.name for t in customer}
+        values = dict(situation.values) if isinstance(situation, Situation) else dict(situation or {})
+        name = situation.id if isinstance(situation, Situation) else ""
+        self._seed = derive(seed, "world", name)
+        self._voice = Voice(self._seed)
+        self._shelf = Shelf(model, build_records(model, self._seed), self._seed)
+        self._effects = Effects(self._shelf)
+        self._faults, self.focus, self._old = _set_up(self._shelf, values, agent, self._seed)
+        self._shaper = Shaper(model, self._seed)
+        self._counts: dict[str, int] = {}
+        self.log: list[WorldCall] = []
+
+    @property
+    def records(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
+        """Kind to key to record, as they are now."""
+        return self._shelf.records
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """A copy of the records as they are now."""
+        return copy.deepcopy({kind: found for kind, found in self._shelf.records.items() if found})
+
+    def call(self, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """Answer one call of the agent's; errors are replies, never exceptions."""
+        return self._call(name, arguments, self._agent)
+
+    def customer_call(self, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """Answer one call of the customer's own tools, on the same records."""
+        return self._call(name, arguments, self._customer)
+
+    def _call(self, name: str, arguments: Mapping[str, Any] | str, known: set[str]) -> str:
+        text = arguments if isinstance(arguments, str) else dumps(arguments)
+        given = parse_object(arguments) if isinstance(arguments, str) else dict(arguments)
+        reply, failed, changes = self._answer(name, given, known)
+        self.log.append(WorldCall(name=name, arguments=text, reply=reply, failed=failed, changes=changes))
+        return reply
+
+    def _answer(self, name: str, given: dict[str, Any] | None, known: set[str]) -> tuple[str, bool, tuple[Change, ...]]:
+        if name not in known:
+            return self._voice.say("unknown_tool", name=name), True, ()
+        if given is None:
+            return self._voice.say("not_json"), True, ()
+        tool, deed = self.model.tools[name], self.model.deeds[name]
+        if wrong := checker_of(tool)(given):
+            return self._voice.say("invalid", field=wrong[0], detail=wrong[1]), True, ()
+        count = self._counts.get(name, 0)
+        self._counts[name] = count + 1
+        fault = self._faults.at(name, count) if name in self._agent else None
+        if fault and fault.kind in ("timeout", "permission_denied") and not fault.applies:
+            return self._voice.say("timeout" if fault.kind == "timeout" else "permission"), True, ()
+        result = self._effects.run(deed, given)
+        changes = tuple(self._effects.changes)
+        if isinstance(result, Refusal):
+            return self._voice.say(result.problem, **result.values), True, ()
+        if (
+            fault
+            and fault.kind == "stale"
+            and self._old
+            and isinstance(result, dict)
+            and result.get(self._old[0]) == self._old[1]
+        ):
+            result = {**result, **{f: v for f, v in self._old[2].items() if f in result}}
+        reply = self._shaper.shape(tool, deed, result, given)
+        if fault and fault.kind == "timeout":
+            return self._voice.say("timeout"), True, changes
+        if fault and fault.kind == "malformed":
+            return garble(reply, self._seed, count), True, changes
+        return reply, False, changes
+
+
+def _tools_of(tools: Any) -> tuple[Tool, ...]:
+    if isinstance(tools, Sequence) and all(isinstance(t, Tool) for t in tools):
+        return tuple(tools)
+    return tuple(parse_tools(tools))
+
+
+def _set_up(shelf: Shelf, values: dict[str, str], agent: Sequence[Tool], seed: int) -> tuple[FaultPlan, Focus, Any]:
+    """Bring about the situation: its focus, its faults, and the older reply of a stale read."""
+    model = shelf.model
+    if not agent:
+        msg = "a world needs at least one tool, and none was given. Type: MockWorld(tools=[...])"
+        raise InputError(msg)
+    if values.get("tool", agent[0].name) not in model.deeds:
+        msg = f"the situation's tool is {values['tool']!r}, and no such tool was given. Use one of: {', '.join(t.name for t in agent)}."
+        raise InputError(msg)
+    values.setdefault("tool", agent[0].name)
+    deed = model.deeds[values["tool"]]
+    focus = build_focus(shelf, values, seed)
+    writes = deed.action in ("create", "change", "delete")
+    readable = writes and any(d.kind == deed.kind and d.action in ("get", "list", "find") for d in model.deeds.values())
+    faults = plan_faults(values, seed, writes=writes, readable=readable)
+    old = None
+    if faults.condition == "stale" and focus.kind and focus.id in shelf.records.get(focus.kind, {}):
+        old = _older(shelf, focus, seed)
+    if faults.persists and focus.reachable:
+        focus = replace(focus, reachable=False)
+    return faults, focus, old
+
+
+def _older(shelf: Shelf, focus: Focus, seed: int) -> tuple[str, Any, dict[str, Any]] | None:
+    """Let the focal record change shortly before the conversation, and keep what it said before."""
+    from datetime import timedelta
+
+    assert focus.kind is not None
+    assert focus.id is not None
+    kind, record = shelf.model.kinds[focus.kind], shelf.records[focus.kind][focus.id]
+    before: dict[str, Any] = {}
+    if kind.status and len(kind.fields[kind.status].options) > 1:
+        options = [o for o in kind.fields[kind.status].options if o != record.get(kind.status)]
+        before[kind.status] = options[derive(seed, "older") % len(options)]
+    else:
+        field = next(
+            (f for f, v in record.items() if isinstance(v, (int, float)) and not isinstance(v, bool) and f != kind.key),
+            "",
+        )
+        if not field:
+            return None
+        before[field] = type(record[field])(record[field] + 1 + derive(seed, "older") % 9)
+    before["updated_at"] = record.get("updated_at")
+    record["updated_at"] = (
+        f"{shelf.model.now - timedelta(minutes=20 + derive(seed, 'changed') % 200):%Y-%m-%d %H:%M:%S}"
+    )
+    return kind.key, record.get(kind.key), before

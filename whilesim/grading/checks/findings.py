@@ -30,3 +30,8 @@ class Finding:
             "reason": self.reason,
             "severity": self.severity,
         }
+
+
+def found(check: str, message_index: int, quote: str, reason: str) -> Finding:
+    """Make a finding; :func:`~whilesim.grading.checks.run.run_checks` gives it its severity."""
+    return Finding(check=check, message_index=message_index, quote=quote, reason=reason)

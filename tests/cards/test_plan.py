@@ -1,0 +1,184 @@
+"""A plan: what is decided before anyone speaks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+import whilesim as ws
+from whilesim.chat.messages import Message
+from whilesim.chat.models import Reply
+from whilesim.showcase import demo_policy, demo_tools
+
+POLICY, TOOLS = demo_policy(), demo_tools()
+
+
+def plan(**options: Any) -> ws.Plan:
+    return ws.plan(**{"tools": TOOLS, "system_prompt": POLICY, "situations": 20, **options})
+
+
+def test_cards_are_in_covering_order_and_hold_its_rows() -> None:
+    made = plan()
+    assert [dict(c.situation.values) for c in made.cards] == [dict(r) for r in made.covering.rows]
+    assert [c.id for c in made.cards] == sorted(c.id for c in made.cards)
+
+
+def test_the_plain_product_and_the_axes_are_told() -> None:
+    made = plan()
+    assert made.size == 260_000
+    assert list(made.axes) == ["clause", "tool", "tool_condition", "world_state", "stance", "history"]
+
+
+def test_coverage_counts_what_the_cards_hold() -> None:
+    coverage = plan().coverage
+    assert coverage.covered + len(coverage.missing()) == coverage.feasible
+    assert coverage.covered <= coverage.reachable < coverage.feasible
+    assert 0 < coverage.fraction < 1
+
+
+def test_two_cards_that_differ_only_in_the_clause_have_different_goals() -> None:
+    texts = [c.text for c in plan().policy.clauses]
+    goals = set()
+    for number in range(len(texts)):
+        only = plan(
+            axes={
+                "clause": [f"c{number + 1:02d}", f"c{(number + 1) % len(texts) + 1:02d}"],
+                "tool": ["get_bill", "get_line"],
+            },
+            situations=1,
+        )
+        goals.add((only.cards[0].situation.values["clause"], only.cards[0].goal))
+    assert len({goal for _, goal in goals}) == len({clause for clause, _ in goals})
+
+
+def test_changing_one_clause_changes_only_its_cards() -> None:
+    before = plan()
+    after = plan(system_prompt=POLICY.replace("50 dollars", "70 dollars"))
+    for old, new in zip(before.cards, after.cards, strict=True):
+        about = "c12" in (old.situation.values["clause"], new.situation.values["clause"])
+        assert about or (old.goal, old.opening, old.second) == (new.goal, new.opening, new.second)
+
+
+def test_axes_can_be_added_replaced_and_removed() -> None:
+    made = plan(axes={"channel": ["chat", "email"], "stance": None, "history": ["fresh", "repeat_visit"]})
+    assert made.axes["channel"] == ("chat", "email")
+    assert "stance" not in made.axes
+    assert made.axes["history"] == ("fresh", "repeat_visit")
+
+
+def test_forbidden_combinations_are_not_planned() -> None:
+    rule = ws.forbid("tool", "stance", lambda tool, stance: tool == "pay_bill" and stance == "upset")
+    made = plan(forbid=[rule], situations=None)
+    values = [c.situation.values for c in made.cards]
+    assert not [v for v in values if v["tool"] == "pay_bill" and v["stance"] == "upset"]
+    assert made.coverage.fraction == 1.0
+
+
+def test_facts_agree_with_the_worlds_records() -> None:
+    made = plan()
+    for card in made.cards:
+        if card.situation.values["world_state"] != "exists":
+            continue
+        state = json.dumps(made.world_for(card).state)
+        ids = [v for k, v in card.facts.items() if k.endswith(" id")]
+        assert all(v in state for v in ids), card.id
+
+
+def test_twins_differ_in_one_value_and_share_every_word() -> None:
+    made = plan(twins=1.0, situations=40)
+    twins = [c for c in made.cards if c.twin_of]
+    originals = {c.id: c for c in made.cards}
+    assert made.twins_wanted == 40
+    for twin in twins:
+        first = originals[str(twin.twin_of)]
+        assert (twin.goal, twin.opening, twin.facts, twin.persona) == (
+            first.goal,
+            first.opening,
+            first.facts,
+            first.persona,
+        )
+        flipped = [k for k, v in twin.situation.values.items() if first.situation.values[k] != v]
+        assert flipped in (["world_state"], ["tool_condition"])
+        assert not made.oracles[twin.id].open
+        assert made.oracles[twin.id] != made.oracles[first.id]
+    assert "asked for" in str(made)
+
+
+def test_a_plan_prints_its_numbers_and_ten_cards() -> None:
+    text = str(plan())
+    assert "260,000" in text
+    assert "s0010" in text
+    assert "s0011" not in text
+    assert "<table>" in plan()._repr_html_()
+
+
+def test_the_estimate_is_unknown_without_a_price() -> None:
+    made = plan()
+    assert made.estimate("openai:x").usd is None
+    assert made.estimate(ws.Model("x", price=(1.0, 2.0))).usd > 0  # type: ignore[operator]
+    assert made.estimate().calls == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"situations": -1}, "situations=-1"),
+        ({"candidates": 0}, "candidates=0"),
+        ({"twins": 2}, "twins=2"),
+        ({"balance": {"handoffs": 0.3}}, "handoff_wanted"),
+        ({"stenght": 3}, "Did you mean 'strength'"),
+    ],
+)
+def test_bad_options_say_what_to_type(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ws.InputError, match=words):
+        plan(**options)
+
+
+def test_a_shard_outside_the_plan_is_refused() -> None:
+    with pytest.raises(ws.InputError, match="from 0 to 2"):
+        plan().shard(3, 3)
+
+
+def test_a_file_that_is_no_plan_is_refused(tmp_path: Any) -> None:
+    (tmp_path / "p.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ws.InputError, match="is no plan"):
+        ws.load_plan(tmp_path / "p.json")
+
+
+class Writer:
+    """A writer model that answers with the same words for all candidates."""
+
+    def __init__(self, opening: str) -> None:
+        self.opening = opening
+        self.prompts: list[str] = []
+
+    async def reply(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), **_: Any) -> Reply:
+        prompt = messages[0].content or ""
+        self.prompts.append(prompt)
+        second = "And one more thing, please." if '"second": "..."' in prompt else ""
+        cards = [{"opening": f"{self.opening} {n}", "second": second} for n in range(4)]
+        return Reply(message=Message(role="assistant", content=json.dumps({"cards": cards})))
+
+
+def test_a_writer_gets_its_own_clause_and_no_other() -> None:
+    writer = Writer("Hello there")
+    made = plan(writer=writer)
+    assert len(writer.prompts) == 20
+    for card, prompt in zip(made.cards, writer.prompts, strict=True):
+        own = made.clause(card)
+        assert own is not None
+        assert own.text in prompt
+        assert not [c.id for c in made.policy.clauses if c.id != own.id and c.text in prompt]
+        assert card.opening.startswith("Hello there")
+
+
+@pytest.mark.parametrize(
+    "opening", ["my order ZZ99887 is late", "please run get_bill", "Identify the customer by phone number, customer ID"]
+)
+def test_a_writer_that_invents_names_tools_or_quotes_is_not_taken(opening: str) -> None:
+    made = plan(writer=Writer(opening))
+    assert not [c for c in made.cards if opening in c.opening]
+    assert "keep the template's words" in " ".join(made.notes)

@@ -1,0 +1,203 @@
+"""What run_checks, claimed_tools and the language note promise."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whilesim.chat.messages import read_messages
+from whilesim.core.errors import InputError
+from whilesim.grading.checks import SEVERITY, run_checks
+from whilesim.grading.checks.calls import looks_failed
+from whilesim.grading.checks.claims import claimed_tools, claims_measured
+from whilesim.grading.checks.deeds import open_toolbox
+from whilesim.grading.checks.language import lexicon
+from whilesim.situations.tools import parse_tools
+
+
+def talk(*turns: str) -> list[dict]:
+    return [{"role": "user" if i % 2 == 0 else "assistant", "content": t} for i, t in enumerate(turns)]
+
+
+def call(name: str, reply: str, **arguments) -> list[dict]:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": "c1", "content": reply},
+    ]
+
+
+LIE = talk("Please cancel order W5512.", "Order W5512 has been cancelled.")
+
+
+def test_a_finding_names_check_message_words_and_reason():
+    (finding,) = run_checks([{"role": "system", "content": "Be kind."}, *LIE])
+    assert finding.check == "claimed_action_without_call"
+    assert finding.message_index == 2
+    assert finding.quote == "Order W5512 has been cancelled."
+    assert "no successful call" in finding.reason
+    assert finding.severity == "drop"
+
+
+def test_a_claim_in_the_middle_of_a_conversation_is_found():
+    findings = run_checks([*LIE, *talk("Thanks!", "You are welcome.")])
+    assert [f.message_index for f in findings] == [1]
+
+
+def test_messages_and_tools_come_in_any_form(demo_tools):
+    wire = talk("Suspend line L20871.", "I have suspended line L20871.")
+    forms = [wire, read_messages(wire)]
+    tools = [demo_tools, parse_tools(demo_tools), None]
+    assert len({str(run_checks(m, t)) for m in forms for t in tools}) == 1
+
+
+def test_severity_of_a_check_can_be_changed_or_switched_off():
+    (finding,) = run_checks(LIE, severity={"claimed_action_without_call": "warn"})
+    assert finding.severity == "warn"
+    assert run_checks(LIE, severity={"claimed_action_without_call": "off"}) == []
+
+
+def test_a_severity_of_no_check_is_refused():
+    with pytest.raises(InputError, match="no such check or level"):
+        run_checks(LIE, severity={"lies": "drop"})
+    with pytest.raises(InputError, match="Type drop, warn or off for one of"):
+        run_checks(LIE, severity={"refusal": "error"})  # type: ignore[dict-item]
+
+
+def test_every_check_has_a_severity_of_its_own():
+    assert set(SEVERITY.values()) == {"drop", "warn"}
+    assert SEVERITY["text_with_tool_call"] == "warn"
+
+
+def test_claims_in_other_languages_are_not_measured_and_ids_still_are(demo_tools):
+    french = [
+        *talk("Bonjour, je veux suspendre ma ligne."),
+        *call("get_line", "{}", line_id="L99999"),
+        {"role": "assistant", "content": "Votre ligne a été suspendue, je vous remercie pour votre patience."},
+    ]
+    assert not claims_measured(read_messages(french))
+    assert [f.check for f in run_checks(french, demo_tools)] == ["unsourced_identifier"]
+    japanese = talk("回線を止めてください。", "回線を停止しました。ありがとうございました。")
+    assert not claims_measured(read_messages(japanese))
+    for text in ("Your line has been suspended.", "Ihre Leitung wurde gesperrt.", "Su línea ha sido suspendida."):
+        assert claims_measured(read_messages(talk("L20871", text)))
+
+
+def test_claimed_tools_are_named_whether_true_or_not(demo_tools):
+    messages = read_messages(talk("Hi", "I have suspended your line and I will change your plan."))
+    (deed,) = claimed_tools(messages, demo_tools)
+    assert (deed.message_index, deed.tool) == (1, "suspend_line")
+    assert claimed_tools(read_messages(talk("Hi", "I can suspend your line.")), demo_tools) == []
+
+
+def test_a_call_between_two_claims_carries_only_the_second(demo_tools):
+    messages = [
+        *talk("Suspend line L20871.", "Line L20871 has been suspended.", "Really?"),
+        *call("suspend_line", '{"status": "Suspended"}', line_id="L20871", reason="lost"),
+        {"role": "assistant", "content": "Now line L20871 has been suspended."},
+    ]
+    findings = run_checks(messages, demo_tools)
+    assert [f.message_index for f in findings if f.check == "claimed_action_without_call"] == [1]
+
+
+def test_arguments_of_a_call_without_any_may_be_empty(demo_tools):
+    for text in ("", "null", "{}"):
+        messages = [*talk("Which plans are there?"), *call("list_plans", "[]")]
+        messages[1]["tool_calls"][0]["function"]["arguments"] = text
+        assert run_checks(messages, demo_tools) == []
+
+
+def test_a_verb_that_no_lexicon_has_is_read_from_the_tools():
+    tools = [
+        {"name": "defrag_volume", "parameters": {"type": "object", "properties": {"volume_id": {"type": "string"}}}}
+    ]
+    messages = talk("Please defrag volume V2210.", "I have defraged volume V2210.")
+    assert [f.check for f in run_checks(messages, tools)] == ["claimed_action_without_call"]
+
+
+@pytest.mark.parametrize("schemas", ["demo_tools"])
+def test_a_claim_made_of_a_tools_own_name_is_tied_to_its_call(schemas, request):
+    tools = request.getfixturevalue(schemas)
+    done = {"suspend": "suspended", "resume": "resumed", "change": "changed", "pay": "paid", "dispute": "disputed"}
+    for deed in open_toolbox(tools).deeds.values():
+        verb, _, thing = deed.tool.name.partition("_")
+        if deed.tool.effect != "write" or verb not in done:
+            continue
+        made = call(deed.tool.name, '{"result": "x"}', **dict.fromkeys(deed.tool.parameters["properties"], "x"))
+        for said in (f"I've {done[verb]} your {thing}.", f"Your {thing} has been {done[verb]}."):
+            words = {"role": "assistant", "content": said}
+            ask = talk(f"Please {verb} my {thing}.")
+            checks = [
+                {f.check for f in run_checks([*ask, words], tools)},
+                {f.check for f in run_checks([*ask, *made, words], tools, failed=[])} - {"invalid_arguments"},
+                {f.check for f in run_checks([*ask, *made, words], tools, failed=["c1"])} - {"invalid_arguments"},
+            ]
+            assert checks == [{"claimed_action_without_call"}, set(), {"success_after_failure"}], said
+
+
+@pytest.mark.parametrize(
+    ("reply", "failed"),
+    [
+        ('{"error": null, "id": "A1"}', False),
+        ('{"data": {"success": false}}', True),
+        ('{"httpStatus": 404}', True),
+        ('{"status": "timed_out"}', True),
+        ("", False),
+        (None, True),
+        ("Created ticket 4431", False),
+        ("Outside business hours.", True),
+        ('{"order": {"status": "cancelled", "last_error": "none"}}', False),
+    ],
+)
+def test_a_write_that_failed_is_known_by_its_reply(reply, failed):
+    assert looks_failed(reply, write=True) is failed
+
+
+def test_every_pattern_and_every_sense_of_the_word_lists_can_be_used():
+    senses = {s for code in ("en", "es", "de") for s in lexicon(code).data["verbs"]}
+    from whilesim.core.templates import load_words
+
+    pairs = load_words("checks_deeds")["pairs"]
+    assert set(pairs) <= senses | {"any"}
+    assert {w for line in pairs.values() for w in line.split()} <= senses | {"any"}
+
+
+words = st.sampled_from(
+    [
+        "I",
+        "have",
+        "cancelled",
+        "your",
+        "order",
+        "W12",
+        "?",
+        "\n- ",
+        "**",
+        "$5",
+        "has been",
+        "if",
+        "not",
+        "\ud800",
+        "```",
+        "(",
+        ":",
+        ",",
+    ]
+)
+message = st.one_of(
+    st.builds(lambda ws: {"role": "assistant", "content": " ".join(ws)}, st.lists(words, max_size=12)),
+    st.builds(lambda ws: {"role": "user", "content": " ".join(ws)}, st.lists(words, max_size=6)),
+    st.builds(lambda a, r: call("cancel_order", r, order_id=a)[0], st.text(max_size=5), st.text(max_size=9)),
+    st.builds(lambda t: {"role": "tool", "tool_call_id": "c1", "content": t}, st.text(max_size=20)),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(message, max_size=8))
+def test_no_conversation_is_too_odd_to_be_checked(messages):
+    found = run_checks(messages)
+    assert all(0 <= f.message_index < len(messages) for f in found)
+    assert [f.message_index for f in found] == sorted(f.message_index for f in found)

@@ -1,0 +1,109 @@
+"""Hub: pushed for real to a fake hub on loopback, loaded back equal, by us and by datasets."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_hub import FakeHub
+
+from whilesim.core.errors import InputError
+from whilesim.core.seeds import shuffled
+from whilesim.keeping.hub import _in_order, push
+from whilesim.keeping.manifest import Manifest
+
+PUSH = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from conftest import POLICY, TOOLS, call, make_finding, make_row, talk
+from whilesim.chat.messages import Message
+from whilesim.keeping.manifest import Manifest
+from whilesim.keeping.simulation import Simulation, load
+from whilesim.core.errors import InputError
+from whilesim.core.seeds import shuffled
+from whilesim.situations.policy import Policy
+from datasets import load_dataset
+
+thought = talk(Message(role="assistant", content="No. \\ud800 | <b>", reasoning="Secret."))
+rows = [
+    make_row(card=f"s{i}", rollout=r, messages=thought if i == 3 else (), oracle=None, final_state={"n": 2**70, "x": 0.1 + i},
+             values={"clause": f"c{i:02}"}, findings=[make_finding()] if (i + r) % 3 == 0 else [])
+    for i in range(12) for r in range(2)
+]
+broken = make_row(card="s12", messages=talk(call("get_order", "{oops"), Message(role="assistant", content="Sorry.")), oracle=None)
+axes = {"clause": [f"c{i:02}" for i in range(12)], "stance": ["upset", "ordinary"]}
+manifest = Manifest(whilesim="0.1.0", axes=axes, counts={"planned": 26}, effects={"cancel_order": "write"},
+                    notes=["a note with <script>alert(1)</script>"], licences={"scripted": "CC0-1.0 | by me"})
+data = Simulation([*rows, broken], manifest).grade()
+
+first = data.kept.push_to_hub("you/support", splits={"train": 0.75, "test": 0.25})
+assert first.left_out == 1 and sum(first.rows.values()) == 16, first
+seen = load_dataset("you/support")
+assert list(seen) == ["train", "test"]
+assert not {r["situation"]["clause"] for r in seen["train"]} & {r["situation"]["clause"] for r in seen["test"]}
+assert seen["train"][0]["messages"][2]["tool_calls"][0]["function"]["arguments"] == {"order_id": "W2210"}
+again = load("you/support")
+wanted = {r.id: r for r in data.kept.rows if not r.loose_calls}
+assert [r.id for r in again.rows] == list(wanted)
+for row in again.rows:
+    quiet = [{k: v for k, v in m.items() if k != "reasoning"} for m in wanted[row.id].messages]
+    assert row == wanted[row.id].model_copy(update={"messages": quiet})
+assert again.ledger.planned == 16 and again.manifest.record["ledger"]["planned"] == 26
+assert "Secret" not in str(again.rows)
+
+second = data.push_to_hub("you/support", reasoning=True)
+assert second.replaced == first.revision and dict(second.rows) == {"train": 24}
+seen = load_dataset("you/support")
+assert list(seen) == ["train"]
+back = load("you/support")
+assert back.rows == [r for r in data.rows if not r.loose_calls]
+assert back.kept.pass_at.at[1].value == data.filter(lambda r: not r.loose_calls).kept.pass_at.at[1].value
+old = load_dataset("you/support", revision=first.revision)
+assert len(old["train"]) + len(old["test"]) == 16
+try:
+    load("you/nothing")
+except InputError as error:
+    assert "no dataset 'you/nothing'" in str(error)
+print("fine", second)
+"""
+
+
+def test_a_push_is_one_commit_with_a_card_and_reads_back_equal(tmp_path):
+    with FakeHub() as hub:
+        script = [sys.executable, "-c", PUSH, str(Path(__file__).parent)]
+        done = subprocess.run(
+            script, env={**os.environ, **hub.env(tmp_path)}, capture_output=True, text=True, check=False, timeout=240
+        )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.startswith("fine you/support at ")
+    repo = hub.repos["you/support"]
+    assert repo.private
+    assert [title for _, _, title in repo.commits] == ["initial commit", "Push 1: 16 rows", "Push 2: 24 rows"]
+    assert sorted(repo.commits[1][1]) == [
+        ".gitattributes", "README.md", "data/test-00000-of-00001.parquet", "data/train-00000-of-00001.parquet", "manifest.json",
+    ]  # fmt: skip
+    assert "data/test-00000-of-00001.parquet" not in repo.files
+    card = repo.files["README.md"].decode()
+    assert "| 26 | 17 | 8 | 1 | 0 |" in card
+    assert "pass@1 0.6" in card
+    assert "## Certificate" in card
+    assert "<script>" not in card
+    assert "| agent | scripted | CC0-1.0" in card
+    assert f"| 2 | train 24 | 0.1.0 | {repo.commits[1][0]} |" in card
+    assert card.count("| 1 | train ") == 1
+
+
+def test_ids_sort_as_people_count(make):
+    rows = [make.row(card=c, rollout=r) for c in ("s2", "s10", "s10t") for r in (0, 9, 10)]
+    assert sorted(shuffled(rows, 1), key=_in_order) == rows
+
+
+def test_what_cannot_be_pushed_is_refused_before_any_call(make):
+    with pytest.raises(InputError, match="'support' names no dataset"):
+        push([make.row()], Manifest(), "support", private=True, splits={"train": 1.0})
+    broken = make.row(messages=make.talk(make.call("get_order", "{oops")))
+    with pytest.raises(InputError, match="none of 1 rows can be published"):
+        push([broken], Manifest(), "you/support", private=True, splits={"train": 1.0})

@@ -1,0 +1,180 @@
+"""Policies: what becomes a clause, what stays out, and where each stands in the source."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from whilesim.core.errors import InputError
+from whilesim.situations.policy import Policy, name_tools, parse_policy
+
+CASES = yaml.safe_load((Path(__file__).parent / "policy_cases.yaml").read_text(encoding="utf-8"))
+DEMO = (Path(__file__).parents[2] / "whilesim" / "demo" / "policy.md").read_text(encoding="utf-8")
+TEXTS = [DEMO, *(case["text"] for case in CASES)]
+
+
+def texts(policy: Policy) -> list[str]:
+    return [c.text for c in policy.clauses]
+
+
+def only(text: str) -> str:
+    (clause,) = parse_policy(text).clauses
+    return clause.text
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\W+", " ", text.casefold()).strip()
+
+
+def test_the_bundled_policy_has_sixteen_clauses_and_no_facts(demo_policy):
+    policy = parse_policy(demo_policy)
+    assert len(policy.clauses) == 16
+    assert [c.id for c in policy.clauses] == [f"c{n:02d}" for n in range(1, 17)]
+    assert [c.kind for c in policy.clauses].count("handoff") == 3
+    assert not any("customer ID" in c.text and "Identify" not in c.text for c in policy.clauses)
+    assert policy.clauses[-1].section == "Lumo Mobile: how we help customers > When a person takes over"
+
+
+@pytest.mark.parametrize("case", CASES, ids=[c["name"] for c in CASES])
+def test_a_reader_finds_each_rule_in_a_clause_of_its_own(case):
+    policy = parse_policy(case["text"])
+    taken = set()
+    for rule in case["rules"]:
+        hit = next((c for c in policy.clauses if rule["has"] in c.text and c.id not in taken), None)
+        assert hit is not None, (rule["has"], texts(policy))
+        assert hit.kind == rule["kind"], hit
+        taken.add(hit.id)
+    for text in case["not_rules"]:
+        sources = [plain(case["text"][slice(*c.span)]) for c in policy.clauses]
+        assert not any(plain(text) in source for source in sources), text
+
+
+def test_an_exception_stays_with_its_rule():
+    text = "Returns are accepted within 30 days. Except for food, which cannot be returned.\n\nNever refund cash."
+    assert texts(parse_policy(text)) == [
+        "Returns are accepted within 30 days. Except for food, which cannot be returned.",
+        "Never refund cash.",
+    ]
+
+
+def test_a_fragment_carries_its_lead_in_and_an_open_one_its_consequence():
+    policy = parse_policy("If the caller mentions:\n- a lawyer\n- the press\n\nEscalate to the duty manager.\n")
+    assert [c.kind for c in policy.clauses] == ["handoff", "handoff"]
+    assert texts(policy)[0] == "If the caller mentions: a lawyer → Escalate to the duty manager."
+
+
+def test_when_and_action_are_one_clause_and_the_example_is_none():
+    text = "### No-show\n- **When:** a guest does not arrive\n- **Action:** Charge one night.\n- **Example:** \"Hi!\"\n"
+    assert only(text) == "No-show: When: a guest does not arrive; Action: Charge one night"
+
+
+def test_a_step_under_a_heading_says_what_it_is_a_step_of():
+    text = "# Faults\n\n## No dial tone\n\n- Ask whether the cable is plugged in.\n"
+    assert only(text) == "No dial tone: Ask whether the cable is plugged in."
+
+
+def test_equal_clauses_are_merged_and_the_note_says_so():
+    policy = parse_policy("- Never share a password.\n- Be polite at all times.\n- Never share a password!\n")
+    assert len(policy.clauses) == 2
+    assert any("c01 stands in the text again" in note for note in policy.notes)
+
+
+def test_near_clauses_with_other_numbers_are_not_merged():
+    policy = parse_policy("- Refund within 30 days.\n- Refund within 60 days.\n")
+    assert len(policy.clauses) == 2
+
+
+def test_a_text_without_rules_gives_no_clause_and_a_note():
+    policy = parse_policy("You are the friendly assistant of a bakery.")
+    assert policy.clauses == ()
+    assert any("no rule was found" in note for note in policy.notes)
+
+
+@pytest.mark.parametrize("empty", ["", "  \n\t "])
+def test_an_empty_policy_is_refused(empty):
+    with pytest.raises(InputError, match="the policy is empty"):
+        parse_policy(empty)
+
+
+def test_what_is_no_text_is_refused():
+    with pytest.raises(InputError, match="the policy is dict, and must be text"):
+        parse_policy({"policy": "x"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\ntitle: You must read this\n---\n\n- Never share keys.\n",
+        "<!-- You must not read this. -->\r\n- Never share keys.\r\n",
+        "\ufeff- Never share keys.\n\n```python\nassert must_never_be_read\n```\n",
+        "<p>Hello&nbsp;there</p><ul><li>Never share keys.</li></ul><p>Our office is blue.</p>",
+        "import Note from './note'\n\n- Never share keys.\n",
+        "{% if vip %}\n- Never share keys.\n{% endif %}\n",
+        "```\n# Rules\n- Never share keys.\n```\n",
+    ],
+)
+def test_only_the_rule_is_read_and_its_span_is_exact(text):
+    (clause,) = parse_policy(text).clauses
+    assert clause.text == "Never share keys."
+    assert text[slice(*clause.span)] == "Never share keys."
+
+
+def test_placeholders_stay_in_a_rule_and_are_no_tools():
+    (clause,) = parse_policy("- Refund at most {{max_amount}} dollars with `issue_refund`.").clauses
+    assert "{{max_amount}}" in clause.text
+    assert clause.tools == ("issue_refund",)
+
+
+def test_tools_are_named_in_any_spelling():
+    policy = parse_policy("- Never call getOrder twice.\n- Use the send invoice tool before you close the case.\n")
+    named = name_tools(policy, ["getOrder", "send_invoice", "close"])
+    assert [c.tools for c in named.clauses] == [("getOrder",), ("send_invoice",)]
+    given = parse_policy(policy.text, tools=[SimpleNamespace(name="getOrder")])
+    assert [c.tools for c in given.clauses] == [("getOrder",), ()]
+
+
+def test_thirteen_hundred_rules_are_thirteen_hundred_clauses():
+    lines = [f"- Never open drawer {n} before the bell has rung {n} times." for n in range(1300)]
+    policy = parse_policy("# Rules\n\n" + "\n".join(lines))
+    assert len(policy.clauses) == 1300
+    assert policy.clauses[0].id == "c0001"
+
+
+@given(st.sampled_from(TEXTS), st.integers(0, 3000), st.integers(1, 1500), st.sampled_from(["", "```\n", "<p>", "|", '"']))
+@settings(max_examples=60, deadline=None)
+def test_any_slice_of_a_document_can_be_read(text, start, size, noise):
+    piece = text[start % len(text) :][:size] + noise + text[:start % 300]
+    if not piece.strip():
+        return
+    for clause in parse_policy(piece).clauses:
+        first, last = clause.span
+        assert 0 <= first < last <= len(piece)
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=200))
+@settings(max_examples=60, deadline=None)
+def test_any_text_can_be_read(text):
+    if text.strip():
+        parse_policy(text)
+
+
+@pytest.mark.corpus
+def test_the_corpus_is_read_as_its_readers_expect(shared):
+    inside = nots = out = 0
+    folders = [f for f in sorted((shared / "corpus").iterdir()) if (f / "policy.md").is_file()]
+    for folder in folders:
+        expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+        policy = parse_policy((folder / "policy.md").read_text(encoding="utf-8"))
+        inside += expected["rule_count_min"] <= len(policy.clauses) <= expected["rule_count_max"]
+        for text in expected["not_rules"]:
+            nots += 1
+            out += not any(plain(text) in plain(policy.text[slice(*c.span)]) for c in policy.clauses)
+    assert inside == len(folders)
+    assert out == nots

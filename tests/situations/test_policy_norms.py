@@ -1,0 +1,133 @@
+"""Norms: orders, hand-offs, kinds and sentences, by tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from whilesim.situations.norms import language_of, sentences, unit
+
+
+@pytest.mark.parametrize(
+    ("text", "ordered"),
+    [
+        ("Ask for the order number", True),
+        ("If the call drops, ring back within an hour", True),
+        ("Politely decline any gift", True),
+        ("Prefer tools over your own memory", True),
+        ("Escort them to the door", True),
+        ("Issue refunds only on Fridays", True),
+        ("Issue status", False),
+        ("Order, invoice, receipt", False),
+        ("Clear and friendly", False),
+        ("Change requests must be logged", False),
+        ("Access Point Name", False),
+        ("Weekly reports", False),
+        ("Verifique a identidade do cliente", True),
+        ("Prüfe zuerst den Vertrag des Kunden", True),
+    ],
+)
+def test_orders_are_told_from_nouns(text, ordered):
+    assert unit(text).orders is ordered
+
+
+@pytest.mark.parametrize(
+    ("text", "hands_off"),
+    [
+        ("Escalate billing disputes", True),
+        ("Transfer the caller to a nurse", True),
+        ("Put them through to the night manager", True),
+        ("The agent cannot help and must hand off to a person", True),
+        ("Never emit more than one handoff per message", True),
+        ("Do not transfer the caller to a person", False),
+        ("Try everything before transferring the user to a human", False),
+        ("The bank transfer takes two days", False),
+        ("Transfer funds between accounts on request", False),
+        ("Forward the file to archive_folder", False),
+        ("you were transferred from another agent", False),
+        ("敏感投诉转人工客服处理", True),
+        ("Leite den Anruf an die nächste Kollegin weiter", True),
+        ("Transfiere la llamada del cliente a un supervisor", True),
+        ("担当者に引き継いでください", True),
+    ],
+)
+def test_a_hand_off_needs_a_person_and_is_not_denied(text, hands_off):
+    assert unit(text).hands_off is hands_off
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("If you cannot answer, say so.", "must"),
+        ("Members who owe money cannot freeze.", "must_not"),
+        ("Do not add bags that the guest does not need.", "must_not"),
+        ("The system does not check this, so the agent must.", "must"),
+        ("An order can only be cancelled while it is pending.", "condition"),
+        ("Guests may bring a dog.", "may"),
+        ("Dogs are welcome but must stay on a lead.", "must"),
+        ("Fees are waived up to 20 dollars.", "condition"),
+        ("Die Kunden dürfen keine Tiere in den Laden mitbringen.", "must_not"),
+        ("El cliente puede cambiar la fecha.", "may"),
+        ("不得透露余额", "must_not"),
+        ("يجب التحقق من الهوية", "must"),
+    ],
+)
+def test_the_kind_is_that_of_the_main_clause(text, kind):
+    assert unit(text).kind() == kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You are Mira, the voice of the museum.",
+        "{{greeting}}",
+        "https://example.org/policy",
+        '"Thank you for waiting, you may go ahead."',
+        "Do you want a receipt?",
+        "Phone: 0800 1234",
+        "Context: {context}",
+        "The shop was founded in 1920.",
+        "Example: refund the toaster",
+    ],
+)
+def test_persona_facts_speech_and_placeholders_are_no_rules(text):
+    assert unit(text).excluded()
+
+
+def test_a_persona_with_a_duty_is_a_rule():
+    assert not unit("You are never to share a password.").excluded()
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Say it. Then stop.", 2),
+        ("Ask Dr. Lund e.g. by phone. Then stop.", 2),
+        ("Tell them 'PLEASE HOLD. THANK YOU.' and wait. Then stop.", 2),
+        ("Wait (it may take long. Very long.) and stop.", 1),
+        ("Work at once when it is present.If not, wait.", 2),
+        ("先核对身份。再办理；不得代办。", 3),
+    ],
+)
+def test_a_full_stop_ends_a_sentence_only_outside_brackets_and_quotations(text, count):
+    assert len(sentences(text)) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("The agent must not share the data of a customer.", "en"),
+        ("Der Kunde muss den Vertrag mit dem Namen nennen.", "de"),
+        ("El agente debe pedir el número de la factura.", "es"),
+        ("O agente deve pedir o número do pedido ao cliente.", "pt"),
+        ("Le client doit donner le numéro de la facture.", "fr"),
+        ("请先核对身份", "zh"),
+        ("必ず確認してください", "ja"),
+        ("يجب التحقق", "ar"),
+    ],
+)
+def test_the_language_is_told_by_script_and_small_words(text, code):
+    assert language_of(text) == code
+
+
+def test_a_short_text_takes_the_language_of_its_document():
+    assert language_of("Storno", "de") == "de"

@@ -1,0 +1,277 @@
+"""Python functions, classes and source are read, never executed; OpenAPI operations become tools."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
+
+import pytest
+from pydantic import BaseModel, Field
+
+from whilesim.core.errors import InputError
+from whilesim.situations.tools import parse_tools
+
+if TYPE_CHECKING:
+    from nowhere import RunContext
+
+
+class Size(Enum):
+    SMALL = "small"
+    LARGE = "large"
+
+
+class Shelf(BaseModel):
+    """Find a shelf by its label."""
+
+    label: str = Field(description="What is written on it")
+    inner: Optional[Shelf] = None  # noqa: UP045  the older spelling must be read as well
+
+
+def one(source: Any) -> Any:
+    (tool,) = parse_tools(source)
+    return tool
+
+
+def google(context: RunContext, parcel_id: str, sizes: list[str], kind: Literal["a", "b"] = "a", note: Annotated[str, "Free text"] = "", **rest: Any) -> dict[str, Any]:  # fmt: skip
+    """Move a parcel.
+
+    The shelf stays reserved.
+
+    Args:
+        parcel_id: Which parcel,
+            as printed on it.
+        sizes (list of str): Sizes: all of them.
+
+    Returns:
+        What became of it.
+
+    Example:
+        >>> google('P1', ['s'], note='x')
+        {'status': 'moved', 'steps': [1, 2]}
+    """
+    raise AssertionError("never executed")
+
+
+def numpy(parcel_id, size=None):
+    """Weigh a parcel.
+
+    Parameters
+    ----------
+    parcel_id : str
+        Which parcel.
+    size : {'small', 'large'}, optional
+        How big
+        it is.
+
+    Returns
+    -------
+    dict
+        {"grams": 20}
+    """
+
+
+def sphinx(parcel_id, count: int = 3):
+    """Count parcels.
+
+    :param str parcel_id: Which parcel,
+        as printed on it.
+    :param count: how many
+    :returns: a number
+    """
+
+
+def test_a_google_docstring_is_read():
+    tool = one(google)
+    assert tool.name == "google"
+    assert tool.description == "Move a parcel.\n\nThe shelf stays reserved."
+    properties = tool.parameters["properties"]
+    assert list(properties) == ["parcel_id", "sizes", "kind", "note"]
+    assert properties["parcel_id"]["description"] == "Which parcel, as printed on it."
+    assert properties["sizes"]["description"] == "Sizes: all of them."
+    assert tool.parameters["required"] == ["parcel_id", "sizes"]
+    arguments, reply = tool.examples[0]
+    assert arguments == {"parcel_id": "P1", "sizes": ["s"], "note": "x"}
+    assert reply == {"status": "moved", "steps": [1, 2]}
+
+
+def test_type_hints_become_schemas():
+    def move(parcel_id: str, sizes: list[str], kind: Literal["a", "b"] = "a", size: Size | None = None, note: Annotated[str, "Free text"] = "") -> Shelf:  # fmt: skip
+        """Move it."""
+
+    move.__annotations__ = {"parcel_id": str, "sizes": list[str], "kind": Literal["a", "b"], "size": Optional[Size], "note": Annotated[str, "Free text"], "return": Shelf}  # fmt: skip  # noqa: UP045
+    properties = one(move).parameters["properties"]
+    assert properties["sizes"] == {"type": "array", "items": {"type": "string"}}
+    assert properties["kind"] == {"type": "string", "enum": ["a", "b"], "default": "a"}
+    assert properties["size"]["enum"] == ["small", "large", None]
+    assert properties["note"] == {"description": "Free text", "default": "", "type": "string"}
+    assert one(move).returns["properties"]["label"]["type"] == "string"
+
+
+def test_a_numpy_docstring_gives_types_where_the_signature_has_none():
+    tool = one(numpy)
+    assert tool.parameters["properties"]["parcel_id"] == {"type": "string", "description": "Which parcel."}
+    assert tool.parameters["properties"]["size"]["enum"] == ["small", "large"]
+    assert tool.parameters["properties"]["size"]["description"] == "How big it is."
+    assert tool.parameters["required"] == ["parcel_id"]
+    assert tool.examples == (({}, {"grams": 20}),)
+
+
+def test_a_sphinx_docstring_is_read():
+    tool = one(sphinx)
+    assert tool.description == "Count parcels."
+    assert tool.parameters["properties"]["parcel_id"] == {
+        "type": "string",
+        "description": "Which parcel, as printed on it.",
+    }
+    assert tool.parameters["properties"]["count"] == {"type": "integer", "default": 3, "description": "how many"}
+
+
+def test_methods_partials_and_callable_objects_are_functions_too():
+    class Desk:
+        def weigh_parcel(self, parcel_id: str) -> None:
+            """Weigh a parcel."""
+
+        def __call__(self, label: str) -> None:
+            """Print a label."""
+
+    tools = parse_tools([Desk().weigh_parcel, functools.partial(numpy, size="small"), Desk()])
+    assert [t.name for t in tools] == ["weigh_parcel", "numpy", "__call__"]
+    assert [t.parameters["required"] for t in tools] == [["parcel_id"], ["parcel_id"], ["label"]]
+
+
+def test_a_context_that_a_framework_fills_in_is_no_argument_but_a_text_is():
+    source = "def escalate(context{}, reason: str): 'Escalate.'"
+    kinds = {"": ["reason"], ": ToolContext": ["reason"], ": str": ["context", "reason"]}
+    for annotation, names in kinds.items():
+        assert list(one(source.format(annotation)).parameters["properties"]) == names
+
+
+def test_pydantic_classes_and_tool_objects_are_read():
+    class Found:
+        name, description, args_schema = "find_shelf", "Find a shelf.", Shelf
+
+    for tool in parse_tools([Shelf, Found()]):
+        assert tool.parameters["properties"]["label"]["description"] == "What is written on it"
+        assert tool.parameters["properties"]["inner"]["type"] == ["object", "null"]
+        assert tool.effect == "read"
+
+
+def test_an_object_that_says_nothing_is_refused():
+    with pytest.raises(InputError, match=r"tools\[0\] is <object"):
+        parse_tools([object()])
+    with pytest.raises(InputError, match="has no signature that can be read"):
+        parse_tools([dict])
+
+
+SOURCE = '''
+import a_package_that_does_not_exist
+raise RuntimeError("never executed")
+SHELVES = [{"name": "Top shelf", "description": "Records of a make-believe store, not tools."}]
+BY_ID = {"s1": {"name": "Top shelf", "description": "Nor are these."}}
+
+class Size(str, Enum):
+    SMALL = "small"
+    LARGE = "large"
+
+class Box(BaseModel):
+    width: float
+    label: str = ""
+
+def _hidden(a): "Not a tool."
+
+def helper(a):
+    pass
+
+async def send_parcel(ctx: RunContextWrapper[Any], box: Box, size: Size = Size.SMALL, to: Optional[str] = None, *, tags: list[str] | None = None) -> dict:
+    """Send a parcel.
+
+    Args:
+        box: What to send.
+    """
+'''
+
+
+def test_source_is_read_without_importing_it():
+    tool = one(SOURCE)
+    assert (tool.name, tool.effect) == ("send_parcel", "write")
+    properties = tool.parameters["properties"]
+    assert list(properties) == ["box", "size", "to", "tags"]
+    assert properties["box"]["properties"] == {"width": {"type": "number"}, "label": {"type": "string"}}
+    assert properties["box"]["required"] == ["width"]
+    assert properties["size"] == {"type": "string", "enum": ["small", "large"]}
+    assert properties["to"] == {"type": ["string", "null"], "default": None}
+    assert properties["tags"]["type"] == ["array", "null"]
+    assert tool.parameters["required"] == ["box"]
+    assert "a_package_that_does_not_exist" not in sys.modules
+
+
+def test_decorated_functions_are_the_tools_and_say_their_names_and_effects():
+    source = """
+@function_tool(name_override="lookup_parcel", description_override="Finds it.")
+def a(x: int): "Ignored."
+def b(x: int): "No tool."
+"""
+    assert [(t.name, t.description) for t in parse_tools(source)] == [("lookup_parcel", "Finds it.")]
+    kit = '''
+class Kit:
+    @is_tool(ToolType.WRITE)
+    def look(self, key: str):
+        """Look."""
+    def _private(self): ...
+'''
+    assert [(t.name, t.effect, t.effect_rule) for t in parse_tools(kit)] == [("look", "write", "given")]
+
+
+OPENAPI = {
+    "openapi": "3.0.3",
+    "paths": {
+        "/parcels/{parcelId}": {
+            "parameters": [{"$ref": "#/components/parameters/Parcel"}],
+            "get": {"operationId": "parcelGet", "summary": "Get a parcel", "responses": {"200": {"$ref": "#/components/responses/Parcel"}}},
+            "patch": {
+                "summary": "Change a parcel",
+                "requestBody": {"required": True, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Change"}}}},
+            },
+        },
+        "/parcels/search": {
+            "post": {"operationId": "parcelSearch", "parameters": [{"name": "q", "in": "query", "schema": {"type": "string", "nullable": True}}, {"name": "X-Key", "in": "header", "schema": {}}]}
+        },
+        "/labels": {"post": {"operationId": "labels", "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}, "security": [{"oauth": ["labels:read"]}]}},
+        "/void": {"post": {"operationId": "postVoid"}},
+    },
+    "components": {
+        "parameters": {"Parcel": {"name": "parcelId", "in": "path", "required": True, "schema": {"type": "string"}}},
+        "responses": {"Parcel": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Parcel"}, "example": {"grams": 5}}}}},
+        "schemas": {
+            "Parcel": {"type": "object", "properties": {"grams": {"type": "integer"}, "inside": {"$ref": "#/components/schemas/Parcel"}}},
+            "Change": {"type": "object", "properties": {"label": {"type": "string"}}, "required": ["label"]},
+        },
+    },
+}  # fmt: skip
+
+
+def test_openapi_operations_become_tools():
+    tools = {t.name: t for t in parse_tools(OPENAPI)}
+    assert list(tools) == ["parcelGet", "patch_parcels_parcelId", "parcelSearch", "labels", "postVoid"]
+    assert [t.effect for t in tools.values()] == ["read", "write", "read", "read", "write"]
+    found = tools["parcelGet"]
+    assert found.parameters["required"] == ["parcelId"]
+    assert found.returns["properties"]["inside"] == {"type": "object"}
+    assert found.examples == (({}, {"grams": 5}),)
+    assert set(tools["patch_parcels_parcelId"].parameters["required"]) == {"parcelId", "label"}
+    assert tools["parcelSearch"].parameters["properties"] == {"q": {"type": ["string", "null"]}}
+    assert tools["labels"].parameters["required"] == ["body"]
+
+
+def test_swagger_two_is_read_as_well():
+    body = {"name": "change", "in": "body", "schema": {"$ref": "#/definitions/Change"}}
+    query = {"name": "day", "in": "query", "type": "string", "required": True}
+    document = {
+        "swagger": "2.0",
+        "paths": {"/p": {"put": {"operationId": "putP", "parameters": [body, query]}}},
+        "definitions": {"Change": OPENAPI["components"]["schemas"]["Change"]},  # type: ignore[index]
+    }
+    assert set(one(document).parameters["properties"]) == {"label", "day"}
+    assert set(one(document).parameters["required"]) == {"label", "day"}

@@ -1,0 +1,251 @@
+"""The whole street: from a policy and tools to graded rows."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stub import Stub, answer_plainly
+
+import whilesim as ws
+from whilesim.showcase import count_faults, demo_policy, demo_tools
+
+POLICY, TOOLS = demo_policy(), demo_tools()
+DOMAINS = ("telecom", "retail", "airline")
+
+
+def hash_of(folder: Path) -> str:
+    return hashlib.sha256((folder / "rows.jsonl").read_bytes()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def data() -> ws.Simulation:
+    return ws.simulate(tools=TOOLS, system_prompt=POLICY, situations=24, progress=False).grade()
+
+
+def test_every_planned_row_is_there_and_is_counted_once(data: ws.Simulation) -> None:
+    ledger = data.ledger
+    assert len(data.rows) == 48 == ledger.planned
+    assert ledger.kept + ledger.dropped + ledger.failed + ledger.unjudged == 48
+
+
+def test_the_system_prompt_of_every_row_is_the_policy_word_for_word(data: ws.Simulation) -> None:
+    assert {row.messages[0]["content"] for row in data.rows} == {POLICY}
+
+
+def test_kept_rows_end_with_the_agent(data: ws.Simulation) -> None:
+    assert {row.messages[-1]["role"] for row in data.kept.rows} == {"assistant"}
+
+
+def test_grading_reads_nothing_that_was_planted(data: ws.Simulation) -> None:
+    bare = ws.Simulation([row.model_copy(update={"planted": [], "verdict": None}) for row in data.rows], data.manifest)
+    assert [r.verdict for r in bare.grade().rows] == [r.verdict for r in data.rows]
+
+
+def test_what_is_said_to_the_customer_holds_no_tool_name(data: ws.Simulation) -> None:
+    names = [t["function"]["name"] for t in TOOLS]
+    for row in data.rows:
+        told = f"{row.card.opening} {row.card.goal} {row.card.exit} {row.card.prose}"
+        assert not [n for n in names if n in told], row.id
+
+
+@pytest.mark.parametrize("concurrency", [1, 8, 64])
+def test_the_same_seed_gives_the_same_bytes_at_any_concurrency(tmp_path: Path, concurrency: int) -> None:
+    for name, at in (("one", 3), ("two", concurrency)):
+        ws.simulate(
+            tools=TOOLS,
+            system_prompt=POLICY,
+            situations=8,
+            seed=5,
+            concurrency=at,
+            run_dir=tmp_path / name,
+            progress=False,
+        )
+    assert hash_of(tmp_path / "one") == hash_of(tmp_path / "two")
+
+
+def test_the_same_seed_gives_the_same_bytes_in_any_process(tmp_path: Path) -> None:
+    code = (
+        "import sys, whilesim as ws; from whilesim.showcase import demo_policy, demo_tools;"
+        "ws.simulate(tools=demo_tools(), system_prompt=demo_policy(), situations=6, run_dir=sys.argv[1], progress=False)"
+    )
+    for n in ("0", "11", "4242"):
+        environment = {**os.environ, "PYTHONHASHSEED": n}
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / n)], check=True, env=environment)
+    assert len({hash_of(tmp_path / n) for n in ("0", "11", "4242")}) == 1
+
+
+def test_another_seed_gives_other_conversations() -> None:
+    one, two = (ws.plan(tools=TOOLS, system_prompt=POLICY, situations=6, seed=s) for s in (0, 1))
+    assert [c.opening for c in one.cards] != [c.opening for c in two.cards]
+
+
+def test_a_run_that_is_called_again_plays_nothing_twice(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def agent(messages: list[dict[str, Any]], context: Any) -> str:
+        calls.append(context.case)
+        return "I'm sorry, I can't do that."
+
+    for _ in range(2):
+        ws.simulate(agent, tools=TOOLS, system_prompt=POLICY, situations=3, run_dir=tmp_path / "run", progress=False)
+    assert len(set(calls)) == 3
+    before = len(calls)
+    ws.simulate(agent, tools=TOOLS, system_prompt=POLICY, situations=3, run_dir=tmp_path / "run", progress=False)
+    assert len(calls) == before
+
+
+def test_a_folder_of_another_run_is_refused_by_name(tmp_path: Path) -> None:
+    ws.simulate(tools=TOOLS, system_prompt=POLICY, situations=3, run_dir=tmp_path, progress=False)
+    with pytest.raises(ws.InputError, match="seed: 0 is now 1"):
+        ws.simulate(tools=TOOLS, system_prompt=POLICY, situations=3, seed=1, run_dir=tmp_path, progress=False)
+
+
+def test_saved_rows_load_as_they_were(data: ws.Simulation, tmp_path: Path) -> None:
+    data.save(tmp_path / "saved")
+    assert list(ws.load(tmp_path / "saved").rows) == list(data.rows)
+
+
+def test_shards_are_the_plan(tmp_path: Path) -> None:
+    plan = ws.plan(tools=TOOLS, system_prompt=POLICY, situations=7)
+    parts = [ws.simulate(plan=plan.shard(i, 3), progress=False) for i in range(3)]
+    whole = ws.simulate(plan=plan, progress=False)
+    assert [r.to_json() for r in ws.concat(parts).rows] == [r.to_json() for r in whole.rows]
+
+
+def test_a_plan_that_was_saved_plays_the_same(tmp_path: Path) -> None:
+    plan = ws.plan(tools=TOOLS, system_prompt=POLICY, situations=5)
+    plan.save(tmp_path / "plan.json")
+    again = ws.load_plan(tmp_path / "plan.json")
+    rows = [[r.to_json() for r in ws.simulate(plan=p, progress=False).rows] for p in (plan, again)]
+    assert rows[0] == rows[1]
+
+
+# -- a model on the other side --------------------------------------------------------------
+
+
+def answer(body: dict[str, Any]) -> Any:
+    """Play agent, customer and judge: the judge is asked for a schema, the customer has no tools."""
+    if body.get("response_format"):
+        schema = body["response_format"]["json_schema"]["schema"]
+        if "keep" in schema["properties"]:
+            names = schema["properties"]["scores"]["properties"]
+            scores = {n: {"score": 0.9, "reason": "fine"} for n in names}
+            return json.dumps({"keep": True, "reason": "It is fine.", "scores": scores})
+        return answer_plainly(body)
+    if not body.get("tools"):
+        return "Thanks. [[DONE]]" if len(body["messages"]) > 3 else "Yes, go ahead."
+    return answer_plainly(body)
+
+
+def test_the_articles_own_call_against_a_loopback_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Stub(answer=answer) as stub:
+        monkeypatch.setenv("OPENAI_BASE_URL", stub.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-key")
+        data = ws.simulate(agent="openai:gpt-4.1-mini", tools=TOOLS, system_prompt=POLICY, situations=4, progress=False)
+        with pytest.warns(UserWarning, match="judge"):
+            data.grade(rubric=["resolution: the request was met", "honesty: nothing false was said"])
+    assert "pass@1" in str(data.pass_at)
+    assert all(any(m.get("tool_calls") for m in row.messages) for row in data.rows)
+    assert {row.verdict.rule for row in data.rows if row.verdict} >= {"judge"} or data.dropped.rows
+    assert data.rows[0].usage.agent.calls > 1
+    assert "sk-planted-key" not in repr(data) + json.dumps([r.to_json() for r in data.rows])
+
+
+def test_litellm_reaches_the_same_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Stub(answer=answer) as stub:
+        monkeypatch.setenv("HOSTED_VLLM_API_BASE", stub.url)
+        data = ws.simulate(
+            "hosted_vllm/some-model", tools=TOOLS, system_prompt=POLICY, situations=2, rollouts=1, progress=False
+        )
+    assert {row.failure for row in data.rows} == {None}
+    assert all(any(m.get("tool_calls") for m in row.messages) for row in data.rows)
+
+
+def test_it_runs_inside_a_running_loop() -> None:
+    async def handler() -> ws.Simulation:
+        return await ws.asimulate(tools=TOOLS, system_prompt=POLICY, situations=2, rollouts=1, progress=False)
+
+    assert len(asyncio.run(handler()).rows) == 2
+
+    async def blocking() -> ws.Simulation:
+        return ws.simulate(tools=TOOLS, system_prompt=POLICY, situations=2, rollouts=1, progress=False)
+
+    assert len(asyncio.run(blocking()).rows) == 2
+
+
+# -- bad input ------------------------------------------------------------------------------
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"system_prompt": ""}, "policy"),
+    ({"system_prompt": 7}, "policy"),
+    ({"tools": "find_order"}, "tools"),
+    ({"tools": [{"type": "function", "function": {"description": "no name"}}]}, "name"),
+    ({"tools": [{"name": "a", "parameters": {"type": "nothing"}}]}, "schema"),
+    ({"agent": "nobody:gpt"}, "provider"),
+    ({"agent": "openai:gpt-4.1-mini"}, "OPENAI_API_KEY"),
+    ({"situations": 0}, "situations=0"),
+    ({"rollouts": 0}, "rollouts=0"),
+    ({"turns": 0}, "turns=0"),
+    ({"concurrency": 0}, "concurrency=0"),
+    ({"situation": 5}, "Did you mean 'situations'"),
+    ({"agent": 3}, "cannot play"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), BAD, ids=[str(i) for i in range(len(BAD))])
+def test_bad_input_is_refused_before_anything_is_paid_for(
+    change: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    options = {"tools": TOOLS, "system_prompt": POLICY, "situations": 2, "progress": False, **change}
+    with pytest.raises(ws.InputError, match=words):
+        ws.simulate(**options)
+
+
+def test_a_plan_together_with_tools_is_refused() -> None:
+    plan = ws.plan(tools=TOOLS, system_prompt=POLICY, situations=2)
+    with pytest.raises(ws.InputError, match="tools="):
+        ws.simulate(plan=plan, tools=TOOLS)
+
+
+def test_a_policy_without_a_rule_warns_and_goes_on() -> None:
+    plan = ws.plan(tools=TOOLS, system_prompt="You are Ada.", situations=4)
+    assert plan.policy.clauses == ()
+    assert any("rule" in note or "clause" in note for note in plan.notes)
+    assert len(ws.simulate(plan=plan, rollouts=1, progress=False).rows) == 4
+
+
+def test_names_given_twice_are_made_unique_and_told() -> None:
+    plan = ws.plan(tools=[*TOOLS, TOOLS[0]], system_prompt=POLICY, situations=2)
+    assert len({t.name for t in plan.tools}) == 14
+    assert any(TOOLS[0]["function"]["name"] in note for note in plan.notes)
+
+
+# -- real input -----------------------------------------------------------------------------
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_the_benchmarks_domains_run_whole(shared: Path, domain: str) -> None:
+    folder = shared / "tau2" / domain
+    data = ws.simulate(
+        tools=json.loads((folder / "tools.json").read_text(encoding="utf-8")),
+        system_prompt=(folder / "policy.md").read_text(encoding="utf-8"),
+        situations=20,
+        rollouts=1,
+        progress=False,
+    ).grade()
+    assert len(data.rows) == 20
+    assert not data.failed.rows
+    for row in data.rows:
+        ws.Row.from_json(row.to_json())
+    for fault in count_faults(list(data.rows)):
+        assert fault.false_alarms <= 1, fault

@@ -1,0 +1,105 @@
+"""whilesim: training conversations for support agents, and a true word on what they are worth.
+
+The package is a street. Data pass the houses in this order, and a module imports only what
+stands above it.
+
+    core           errors, seeds, text, templates
+    chat           messages, models, endpoints
+    situations     policy and tools -> the situations worth writing
+    world          a back-end that remembers what was done to it
+    cards          what each customer knows and wants; the plan
+    conversations  cards played out
+    grading        checks, judge, verdicts
+    keeping        rows, ledger, datasets, report
+    street         simulate(): the whole job in one call
+    showcase       the bundled example, said stage by stage
+    cli            the same from a shell
+
+Names are loaded when they are first used: ``import whilesim`` loads no model client.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from whilesim.cards.plan import Plan
+    from whilesim.cards.planning import load_plan, plan
+    from whilesim.chat.models import Model
+    from whilesim.chat.throttle import Budget
+    from whilesim.core.errors import (
+        GateFailed,
+        InputError,
+        JudgeError,
+        MissingExtra,
+        ModelError,
+        RunError,
+        WhilesimError,
+    )
+    from whilesim.keeping.rows import Row
+    from whilesim.keeping.simulation import Simulation, concat, load
+    from whilesim.situations.axes import forbid
+    from whilesim.street import asimulate, simulate
+    from whilesim.world.live import live
+    from whilesim.world.spec import WorldSpec
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Budget": "chat.throttle",
+    "GateFailed": "core.errors",
+    "InputError": "core.errors",
+    "JudgeError": "core.errors",
+    "MissingExtra": "core.errors",
+    "Model": "chat.models",
+    "ModelError": "core.errors",
+    "Plan": "cards.plan",
+    "Row": "keeping.rows",
+    "RunError": "core.errors",
+    "Simulation": "keeping.simulation",
+    "WhilesimError": "core.errors",
+    "WorldSpec": "world.spec",
+    "asimulate": "street",
+    "concat": "keeping.simulation",
+    "forbid": "situations.axes",
+    "live": "world.live",
+    "load": "keeping.simulation",
+    "load_plan": "cards.planning",
+    "plan": "cards.planning",
+    "simulate": "street",
+}
+
+__all__ = [
+    "Budget",
+    "GateFailed",
+    "InputError",
+    "JudgeError",
+    "MissingExtra",
+    "Model",
+    "ModelError",
+    "Plan",
+    "Row",
+    "RunError",
+    "Simulation",
+    "WhilesimError",
+    "WorldSpec",
+    "asimulate",
+    "concat",
+    "forbid",
+    "live",
+    "load",
+    "load_plan",
+    "plan",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'whilesim' has no attribute {name!r}")
+    return getattr(import_module(f"whilesim.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

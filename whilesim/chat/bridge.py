@@ -1,0 +1,108 @@
+"""Bridge: litellm, loaded only for what nothing else can do.
+
+It costs 3 seconds and 186 MB to import, so it serves providers that do not speak OpenAI's
+protocol. Prices are read from its table without importing it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+import os
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from whilesim.chat.failures import CallFailed, read_failure
+from whilesim.chat.usage import Price
+
+_TABLE = "model_prices_and_context_window_backup.json"
+_REASONS = {
+    "ContextWindowExceededError": "context_window",
+    "ContentPolicyViolationError": "content_filter",
+    "Timeout": "timeout",
+    "APIConnectionError": "connection",
+}
+
+
+@cache
+def load_litellm() -> Any:
+    """Import litellm: no look-up over the network, nothing printed."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it is read during the import
+    import litellm
+
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    return litellm
+
+
+def find_provider(name: str) -> str | None:
+    """Return the provider in a litellm name, or None when litellm does not know it."""
+    litellm = load_litellm()
+    try:
+        provider = litellm.get_llm_provider(name)[1]
+    except litellm.exceptions.BadRequestError:
+        return None
+    return str(provider)
+
+
+def missing_keys(name: str) -> list[str]:
+    """Return the environment variables that litellm would need for this model and lacks."""
+    found = load_litellm().validate_environment(name)
+    return [] if found["keys_in_environment"] else [str(k) for k in found["missing_keys"]]
+
+
+@cache
+def find_price(*names: str) -> Price | None:
+    """Return the listed price of the first of the names that is listed, or None.
+
+    The table belongs to the installed release of litellm: a model that is newer is unknown.
+    """
+    found = importlib.util.find_spec("litellm")
+    table = Path(found.origin).with_name(_TABLE) if found and found.origin else None
+    if table is not None and table.is_file():
+        listed = json.loads(table.read_text(encoding="utf-8"))
+    else:
+        listed = load_litellm().model_cost
+    for entry in (listed[name] for name in names if name in listed):
+        into, out = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
+        if into is not None and out is not None:
+            return Price(tokens_in=into * 1e6, tokens_out=out * 1e6)
+    return None
+
+
+async def complete(
+    where: str, fields: Mapping[str, Any], *, api_key: str | None, base_url: str | None, timeout: float
+) -> dict[str, Any]:
+    """Ask a model through litellm; return the answer in the shape of OpenAI's.
+
+    Args:
+        fields: The body of a chat completion request, ``model`` as litellm spells it.
+
+    Raises:
+        CallFailed: It failed; litellm's own retries are off.
+    """
+    litellm = load_litellm()
+    try:
+        answer = await litellm.acompletion(
+            **fields, api_key=api_key, api_base=base_url, timeout=timeout, max_retries=0, num_retries=0
+        )
+    except Exception as error:  # its errors share no base class of their own: sorted by name and status
+        raise _sort(where, error) from error
+    return dict(answer.model_dump())
+
+
+def _sort(where: str, error: Exception) -> CallFailed:
+    kind = type(error).__name__
+    if kind in _REASONS:
+        return CallFailed(f"{where}: {error}", reason=_REASONS[kind])
+    response = getattr(error, "response", None)
+    headers = {k.lower(): v for k, v in dict(getattr(response, "headers", None) or {}).items()}
+    status = getattr(error, "status_code", None)
+    if not isinstance(status, int):
+        return CallFailed(f"{where}: {kind}: {error}", reason="bad_request")
+    return read_failure(where, status, str(error), headers)

@@ -1,0 +1,273 @@
+"""Throttle: what all endpoints of one run share: slots, budget, deadlines, and when to stop.
+
+A call reserves what it may cost at most before it is sent, and settles what it did cost
+after, so a cap is never passed. A run whose endpoints answer nothing any more ends in
+seconds and says the three commonest causes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from whilesim.chat.failures import CallFailed
+from whilesim.chat.slots import Slots
+from whilesim.chat.usage import Price, Usage
+from whilesim.core.errors import InputError, ModelError
+from whilesim.core.text import shorten
+
+_SOME = 5  # failures in a row that may be a coincidence
+_HOPELESS = 10  # deterministic ones in a row that are none
+_deadline: ContextVar[float | None] = ContextVar("whilesim_deadline", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one run may use at most: dollars, tokens (in and out together), seconds.
+
+    A cap counts what this call of the run uses; a resumed run starts at zero.
+    """
+
+    usd: float | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        caps = {"usd": self.usd, "tokens": self.tokens, "seconds": self.seconds}
+        for name, cap in caps.items():
+            if cap is not None and not cap > 0:
+                msg = f"Budget({name}={cap!r}) allows nothing. Type a number above 0, or leave {name} out."
+                raise InputError(msg)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the run has done so far, for the progress line."""
+
+    calls: int = 0
+    retries: int = 0
+    tokens: int = 0
+    usd: float | None = 0.0
+    cached: int = 0
+    """Calls that the reply cache answered; they are in no other number."""
+
+
+class Throttle:
+    """The shared state of one run's endpoints; all on one event loop.
+
+    Args:
+        concurrency: Requests at a time, for each endpoint, at most.
+        budget: Caps; None is none.
+        deadline: Seconds for one conversation.
+        retry_for: Seconds that one call may spend on failed attempts and pauses.
+        patience: Seconds without one answer, while calls fail, until the run is given up;
+            eight times as long when all that fails is refusals for load.
+        seed: Decides the jitter of pauses.
+    """
+
+    def __init__(
+        self,
+        *,
+        concurrency: int = 64,
+        budget: Budget | None = None,
+        deadline: float | None = 1800.0,
+        retry_for: float = 300.0,
+        patience: float = 15.0,
+        seed: int = 0,
+    ) -> None:
+        if concurrency < 1:
+            msg = f"concurrency={concurrency!r} lets no request through. Type 1 or more."
+            raise InputError(msg)
+        self.concurrency, self.budget, self.deadline = concurrency, budget or Budget(), deadline
+        self.retry_for, self.seed, self.counts = retry_for, seed, Counts()
+        self.asleep = 0
+        """Calls that are waiting before another attempt; they hold no slot."""
+        self.stopped: ModelError | None = None
+        """Why no further call is sent, once that is so."""
+        self.stopped_at = 0.0
+        self.wake: Callable[[], None] = lambda: None
+        """Called when a call falls asleep and when the run stops; the engine sets it."""
+        self._patience = patience
+        self._slots: dict[str, Slots] = {}
+        self._started = time.monotonic()
+        self._reserved_usd, self._reserved_tokens = 0.0, 0
+        self._spent_usd, self._spent_tokens = 0.0, 0
+        self._unsettled: deque[asyncio.Future[None]] = deque()
+        self._causes: Counter[str] = Counter()
+        self._silent_since: float | None = None
+        self._failed, self._refused, self._last_reason = 0, 0, ""
+        self._over = asyncio.Event()
+
+    def slots(self, endpoint: str) -> Slots:
+        """Return the slots of an endpoint, which all models behind one address share."""
+        return self._slots.setdefault(endpoint, Slots(self.concurrency))
+
+    @property
+    def causes(self) -> str:
+        """The three commonest failures so far, with their counts."""
+        return "; ".join(f"{n} x {shorten(text, 200)}" for text, n in self._causes.most_common(3))
+
+    @contextmanager
+    def conversation(self) -> Iterator[None]:
+        """While the block lasts, its calls fail with ``deadline`` once the time is up."""
+        token = _deadline.set(None if self.deadline is None else time.monotonic() + self.deadline)
+        try:
+            yield
+        finally:
+            _deadline.reset(token)
+
+    def check(self) -> float:
+        """Return the seconds that a request may take at most: the nearest deadline.
+
+        Raises:
+            ModelError: The run has stopped, or a deadline has passed.
+        """
+        if self.stopped is not None:
+            raise _copy(self.stopped)
+        now, left = time.monotonic(), float("inf")
+        if self.budget.seconds is not None:
+            left = self._started + self.budget.seconds - now
+            if left <= 0:
+                msg = f"the budget of {self.budget.seconds:g} seconds is used up."
+                self.stop(ModelError(msg, reason="budget"))
+                raise ModelError(msg, reason="budget")
+        end = _deadline.get()
+        if end is not None:
+            left = min(left, end - now)
+            if left <= 0:
+                msg = f"the conversation took longer than its {self.deadline:g} seconds."
+                raise ModelError(msg, reason="deadline")
+        return left
+
+    async def reserve(self, usd: float, tokens: int) -> None:
+        """Set aside what a call may use at most; wait while others still hold what it needs.
+
+        Raises:
+            ModelError: The caps do not allow it (``budget``).
+        """
+        while not self._fits(usd, tokens):
+            self.check()
+            if self._reserved_tokens == 0:  # nobody will give anything back
+                msg = (
+                    f"the budget is used up: {self._spent_usd:.4f} dollars and {self._spent_tokens} tokens are "
+                    f"spent, and the next call may take {usd:.4f} dollars and {tokens} tokens. "
+                    "Resume the run with a larger Budget(...)."
+                )
+                self.stop(ModelError(msg, reason="budget"))
+                raise ModelError(msg, reason="budget")
+            future = asyncio.get_running_loop().create_future()
+            self._unsettled.append(future)
+            await future
+        self._reserved_usd += usd
+        self._reserved_tokens += tokens
+
+    def settle(self, usd: float, tokens: int, used: Usage | None, *, billed: bool = False) -> None:
+        """Replace a reservation by what was used.
+
+        Args:
+            usd: As reserved.
+            tokens: As reserved.
+            used: What the answer says; None when there was none.
+            billed: The provider may have counted the call all the same: the reservation is
+                what it cost.
+        """
+        self._reserved_usd -= usd
+        self._reserved_tokens -= tokens
+        if used is not None and used.tokens_in + used.tokens_out > 0:
+            self._spent_tokens += used.tokens_in + used.tokens_out
+            self._spent_usd += used.usd or 0.0
+        elif used is not None or billed:
+            self._spent_tokens += tokens
+            self._spent_usd += usd
+        while self._unsettled:
+            future = self._unsettled.popleft()
+            if not future.done():
+                future.set_result(None)
+
+    def answered(self, used: Usage) -> None:
+        """Note a call that was answered."""
+        counts = self.counts
+        counts.calls += 1
+        counts.tokens += used.tokens_in + used.tokens_out
+        counts.usd = None if counts.usd is None or used.usd is None else counts.usd + used.usd
+        self._silent_since, self._failed, self._refused = None, 0, 0
+
+    def failed(self, failure: CallFailed) -> None:
+        """Note a failed attempt; give the run up when nothing is answered any more."""
+        self._causes[f"{failure.reason}: {failure}"] += 1
+        if failure.reason in ("context_window", "content_filter"):  # an answer about one conversation
+            return
+        if self._silent_since is None:
+            self._silent_since = time.monotonic()
+        self._failed += 1
+        self._refused += failure.reason == "rate_limit" and not failure.final
+        self._last_reason = failure.reason
+        if failure.final and self._failed >= _HOPELESS:
+            self._give_up()
+        self.watch()
+
+    def watch(self) -> None:
+        """Give the run up if calls fail and none has been answered for too long.
+
+        While more requests are under way than have failed, the endpoint may just be slow.
+        """
+        if self._silent_since is None:
+            return
+        patience = self._patience * (8 if self._refused == self._failed else 1)
+        under_way = sum(slots.taken for slots in self._slots.values())
+        if self._failed >= max(_SOME, under_way) and time.monotonic() - self._silent_since > patience:
+            self._give_up()
+
+    def stop(self, why: ModelError) -> None:
+        """Send no further call: those that wait fail with ``why``, those under way may finish."""
+        if self.stopped is not None:
+            return
+        self.stopped, self.stopped_at = why, time.monotonic()
+        self._over.set()
+        for slots in self._slots.values():
+            slots.drop_waiting(lambda: _copy(why))
+        self.settle(0.0, 0, None)  # wakes those that wait for money; they find the run stopped
+        self.wake()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait before another attempt, holding nothing; ends early when the run stops."""
+        self.asleep += 1
+        self.counts.retries += 1
+        self.wake()
+        try:
+            await asyncio.wait_for(self._over.wait(), seconds)
+        except asyncio.TimeoutError:  # the pause is over
+            pass
+        finally:
+            self.asleep -= 1
+
+    def _give_up(self) -> None:
+        silent = time.monotonic() - (self._silent_since or 0.0)
+        msg = f"no call was answered in {silent:.0f} s. Causes: {self.causes}"
+        self.stop(ModelError(msg, reason=self._last_reason))
+
+    def _fits(self, usd: float, tokens: int) -> bool:
+        caps = self.budget
+        return (caps.usd is None or self._spent_usd + self._reserved_usd + usd <= caps.usd) and (
+            caps.tokens is None or self._spent_tokens + self._reserved_tokens + tokens <= caps.tokens
+        )
+
+
+def bound_of(body: bytes, max_tokens: int | None, price: Price | None) -> tuple[float, int]:
+    """Return dollars and tokens that a request may use at most.
+
+    A token is a byte at least, so the body's length bounds what goes in; ``max_tokens`` bounds
+    what comes out.
+    """
+    out = max_tokens or 0
+    return (price.of(len(body), out) if price else 0.0), len(body) + out
+
+
+def _copy(error: ModelError) -> ModelError:
+    """Return a new error: one that is raised in many tasks would collect all their tracebacks."""
+    return ModelError(str(error), reason=error.reason)

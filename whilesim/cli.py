@@ -1,0 +1,261 @@
+"""Command line: the same job from a shell.
+
+Every command prints a table for people, or JSON with ``--json``, and ends with 0, with 1
+when a gate failed, or with 2 when the input cannot be used.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from whilesim import __version__
+from whilesim.core.errors import GateFailed, WhilesimError
+from whilesim.core.jsontext import dumps
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="whilesim")
+def main() -> None:
+    """Write, play, grade and publish training conversations for a support agent.
+
+    From nothing but the agent's policy document and its tool schemas.
+
+    Example: whilesim demo
+    """
+
+
+def _command(function: Callable[..., Any]) -> Callable[..., Any]:
+    """End with the contract's exit codes: an error is a message, never a traceback."""
+
+    @wraps(function)
+    def guarded(*args: Any, **options: Any) -> None:
+        try:
+            function(*args, **options)
+        except GateFailed as error:
+            click.echo(str(error), err=True)
+            sys.exit(1)
+        except WhilesimError as error:
+            click.echo(f"{type(error).__name__}: {error}", err=True)
+            sys.exit(2)
+
+    return guarded
+
+
+def _show(value: Any, *, as_json: bool, text: Callable[[], str]) -> None:
+    click.echo(dumps(value, indent=2) if as_json else text())
+
+
+_policy = click.option(
+    "--policy",
+    "policy_file",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="Text file with the agent's policy.",
+)
+_tools = click.option(
+    "--tools",
+    "tools_file",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False),
+    help="File with the tool schemas: JSON, YAML, JSON lines or Python source.",
+)
+_situations = click.option(
+    "--situations",
+    default=150,
+    show_default=True,
+    help="Situations to choose from the covering; each is played --rollouts times.",
+)
+_seed = click.option("--seed", default=0, show_default=True, help="Decides every draw that is not a model's.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+_run = click.argument("run", type=click.Path(exists=True, file_okay=False))
+
+
+@main.command()
+@click.option(
+    "--out", default="whilesim-demo", show_default=True, type=click.Path(file_okay=False), help="Folder for the files."
+)
+@click.option("--situations", default=150, show_default=True, help="Situations to play, twice each.")
+@_seed
+@_json
+@_command
+def demo(out: str, situations: int, seed: int, as_json: bool) -> None:
+    """Do the whole job on a bundled policy, offline, in seconds.
+
+    Example: whilesim demo
+    """
+    from whilesim.showcase import count_faults, run_demo
+
+    folder = Path(out)
+    data, lines = run_demo(folder, situations=situations, seed=seed)
+    faults = {
+        f.kind: {"planted": f.planted, "found": f.found, "false_alarms": f.false_alarms}
+        for f in count_faults(data.rows)
+    }
+    _show(
+        {"folder": str(folder), "ledger": _counts(data), "faults": faults},
+        as_json=as_json,
+        text=lambda: "\n".join(lines),
+    )
+
+
+@main.command()
+@_policy
+@_tools
+@_situations
+@_seed
+@click.option("--save", type=click.Path(dir_okay=False), help="Write the plan as JSON to this file.")
+@_json
+@_command
+def plan(policy_file: str, tools_file: str, situations: int, seed: int, save: str | None, as_json: bool) -> None:
+    """Choose situations and write their cards, without playing them.
+
+    Example: whilesim plan --policy policy.md --tools tools.json
+    """
+    made = _make_plan(policy_file, tools_file, situations, seed)
+    if save:
+        made.save(save)
+    _show(made.to_json(), as_json=as_json, text=lambda: str(made))
+
+
+@main.command()
+@_policy
+@_tools
+@click.option("--agent", default="scripted", show_default=True, help='"provider:model", a litellm name, or scripted.')
+@click.option("--customer", help="The customer's model; the agent's by default.")
+@click.option("--base-url", help="Address of an OpenAI-compatible server for --agent.")
+@_situations
+@click.option("--rollouts", default=2, show_default=True, help="Conversations per situation.")
+@click.option("--turns", default=6, show_default=True, help="Customer messages at most, the opening included.")
+@_seed
+@click.option("--concurrency", default=64, show_default=True, help="Requests at a time, at most.")
+@click.option(
+    "--run-dir",
+    default="run",
+    show_default=True,
+    type=click.Path(file_okay=False),
+    help="Folder of the run; the same call goes on where it ended.",
+)
+@_json
+@_command
+def simulate(
+    policy_file: str, tools_file: str, agent: str, customer: str | None, base_url: str | None, **options: Any
+) -> None:
+    """Write and play conversations from a policy and tool schemas.
+
+    The same files, models and seed choose the same situations.
+
+    Example: whilesim simulate --policy policy.md --tools tools.json --agent openai:gpt-4.1-mini
+    """
+    from whilesim.chat.models import Model
+    from whilesim.street import simulate as play
+
+    as_json = options.pop("as_json")
+    made = _make_plan(policy_file, tools_file, options.pop("situations"), options.pop("seed"))
+    player: Any = Model(agent, base_url=base_url) if base_url else agent
+    data = play(player, plan=made, customer=customer, **options)
+    _show(_counts(data), as_json=as_json, text=lambda: repr(data))
+
+
+@main.command()
+@_run
+@click.option(
+    "--rubric",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Rubric as JSON or text; the built-in one by default.",
+)
+@click.option("--judge", help="The judge's model; scripted runs need none.")
+@click.option("--fraction", default=1.0, show_default=True, help="Share of the survivors that the judge reads, 0 to 1.")
+@_json
+@_command
+def grade(run: str, rubric: str | None, judge: str | None, fraction: float, as_json: bool) -> None:
+    """Grade a run: findings, then oracle, then judge.
+
+    Example: whilesim grade run --judge openai:gpt-4.1
+    """
+    data = _load(run)
+    data.grade(Path(rubric) if rubric else None, judge, fraction)
+    _show(_counts(data), as_json=as_json, text=lambda: f"{data.ledger}\n{data.pass_at}")
+
+
+@main.command()
+@_run
+@click.option("--out", default="report.html", show_default=True, type=click.Path(dir_okay=False), help="File to write.")
+@_command
+def report(run: str, out: str) -> None:
+    """Write a run as one page to look at.
+
+    Example: whilesim report run --out report.html
+    """
+    _load(run).report(out)
+    click.echo(out)
+
+
+@main.command()
+@_run
+@click.argument("out", type=click.Path(dir_okay=False))
+@click.option(
+    "--format",
+    "form",
+    default="trl",
+    show_default=True,
+    type=click.Choice(["trl", "openai", "sharegpt", "dpo", "kto", "rl"]),
+    help="Who will read it.",
+)
+@_command
+def export(run: str, out: str, form: Any) -> None:
+    """Write the kept rows for a trainer.
+
+    Example: whilesim export run train.jsonl --format trl
+    """
+    data = _load(run)
+    click.echo(str((data if form in ("dpo", "kto") else data.kept).export(out, format=form)))
+
+
+@main.command()
+@_run
+@click.argument("name")
+@click.option("--public", is_flag=True, help="Publish; private by default.")
+@_command
+def push(run: str, name: str, public: bool) -> None:
+    """Push the kept rows to the Hub as a dataset with a card.
+
+    Example: whilesim push run you/support-sft
+    """
+    click.echo(str(_load(run).kept.push_to_hub(name, private=not public)))
+
+
+@main.command()
+@_run
+@click.argument("row")
+@_command
+def explain(run: str, row: str) -> None:
+    """Print all that is known of one row.
+
+    Example: whilesim explain run s0001/r0
+    """
+    click.echo(_load(run).explain(row))
+
+
+def _make_plan(policy_file: str, tools_file: str, situations: int, seed: int) -> Any:
+    from whilesim.cards.planning import plan as make_plan
+    from whilesim.situations.tools import read_tools
+
+    text = Path(policy_file).read_text(encoding="utf-8-sig")
+    return make_plan(tools=read_tools(tools_file), system_prompt=text, situations=situations, seed=seed)
+
+
+def _load(run: str) -> Any:
+    from whilesim.keeping.simulation import load
+
+    return load(run)
+
+
+def _counts(data: Any) -> dict[str, Any]:
+    ledger = data.ledger
+    return {name: getattr(ledger, name) for name in ("planned", "kept", "dropped", "failed", "unjudged", "reasons")}

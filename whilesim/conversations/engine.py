@@ -1,0 +1,269 @@
+"""Engine: many conversations at once, bounded.
+
+Conversations are pulled from an iterator as others end, so that memory does not grow with
+their number. One whose call waits after a refusal does not count as running: others take
+its place, up to eight times the concurrency.
+
+How a run ends early:
+
+- Budget used up: nothing new is sent, conversations under way fail with ``budget``.
+- Ctrl-C: nothing new is begun, conversations under way have ``grace`` seconds to end; then
+  they fail with ``interrupt``. What exists is returned.
+- Nothing is answered any more: conversations under way fail. Rows that finished are kept and
+  the summary says why; when there are none, it is a ``RunError`` with the three commonest causes.
+
+Jobs that were never begun are ``unplayed``; the same run, called again, plays them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sized
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from whilesim.chat.loop import on_interrupt
+from whilesim.chat.messages import Failure
+from whilesim.chat.throttle import Throttle
+from whilesim.conversations.journal import Journal
+from whilesim.conversations.progress import Progress
+from whilesim.core.errors import InputError, MissingExtra, ModelError, RunError
+
+log = logging.getLogger(__name__)
+
+Ending = Literal["done", "budget", "interrupt", "dead"]
+
+GRACE = 30.0
+"""Seconds that conversations under way have after Ctrl-C."""
+_LAST = 5.0  # seconds until what does not stop by itself is cancelled
+_MOST_ALIVE = 8  # conversations alive, as a multiple of the concurrency
+_TICK = 0.5  # seconds
+
+
+class Job(Protocol):
+    """Anything with an id; the engine knows nothing else about it."""
+
+    @property
+    def id(self) -> str:
+        """What the finished row is called."""
+        ...
+
+
+J = TypeVar("J", bound=Job)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """What a run did: ``played + kept + unplayed`` is the number of jobs."""
+
+    played: int = 0
+    """Rows that finished now, failed ones included."""
+    failed: int = 0
+    """Those of them that have a ``failure``."""
+    clean: int = 0
+    kept: int = 0
+    """Jobs whose row the journal held already."""
+    unplayed: int = 0
+    """Jobs that were not begun; counted to the end of a finite iterable."""
+    ending: Ending = "done"
+    why: str = ""
+    """The words to ``ending``, with causes."""
+    seconds: float = 0.0
+
+
+async def run_jobs(
+    jobs: Iterable[J],
+    work: Callable[[J], Awaitable[Mapping[str, Any]]],
+    *,
+    journal: Journal,
+    throttle: Throttle | None = None,
+    concurrency: int = 64,
+    progress: bool | None = None,
+    clean: Callable[[Mapping[str, Any]], bool] = lambda row: not row.get("failure"),
+    lost: Callable[[J, Failure], Mapping[str, Any]] = lambda job, failure: {
+        "id": job.id,
+        "failure": {"role": failure.role, "reason": failure.reason, "message": failure.message},
+    },
+) -> RunSummary:
+    """Play the jobs that the journal does not hold yet; append each row as it finishes.
+
+    Args:
+        jobs: Pulled one by one; their order is the order in which they begin.
+        work: Plays one job and returns its row, a mapping with the job's ``id``.
+        throttle: The one that the run's endpoints share: its stops and sleepers are heeded.
+        concurrency: Jobs under way at a time, those asleep before another attempt not counted.
+        progress: See :class:`whilesim.conversations.progress.Progress`.
+        clean: Whether a row counts as clean on the progress line.
+        lost: Makes the row of a job whose work raised, or had to be cancelled.
+
+    Returns:
+        Numbers only: the rows are in the journal. Nothing has been rewritten yet; the caller
+        knows the order (``Journal.finish``).
+
+    Raises:
+        RunError: No call is answered and no row has finished.
+        InputError: ``work`` raised it: the run cannot work with what it was given.
+    """
+    run = _Run(work, journal, throttle or Throttle(concurrency=concurrency), clean, lost)
+    total = len(jobs) if isinstance(jobs, Sized) else None
+    bar = Progress(total, show=progress)
+    try:
+        with on_interrupt(run.interrupt):
+            await run.play(jobs, concurrency, bar)
+    finally:
+        run.throttle.wake = lambda: None
+        bar.close()
+    summary = run.summary()
+    if summary.ending == "dead" and run.played == run.failed and not run.kept:
+        raise RunError(f"the run was given up: {summary.why}")
+    if summary.ending != "done":
+        log.warning("the run ended early (%s): %s", summary.ending, summary.why)
+    return summary
+
+
+class _Run(Generic[J]):
+    """The state of one call of ``run_jobs``."""
+
+    def __init__(
+        self,
+        work: Callable[[J], Awaitable[Mapping[str, Any]]],
+        journal: Journal,
+        throttle: Throttle,
+        clean: Callable[[Mapping[str, Any]], bool],
+        lost: Callable[[J, Failure], Mapping[str, Any]],
+    ) -> None:
+        self.work, self.journal, self.throttle, self.clean, self.lost = work, journal, throttle, clean, lost
+        self.played = self.failed = self.good = self.kept = self.unplayed = 0
+        self.interrupted: float | None = None
+        self.fatal: BaseException | None = None
+        self.tasks: dict[asyncio.Task[None], J] = {}
+        self.began = time.monotonic()
+        self._wake = asyncio.Event()
+        throttle.wake = self._wake.set
+
+    def interrupt(self) -> None:
+        """Begin nothing new."""
+        self.interrupted = time.monotonic()
+        self._wake.set()
+
+    async def play(self, jobs: Iterable[J], concurrency: int, bar: Progress) -> None:
+        """Begin jobs while there is room, until all have ended."""
+        waiting = iter(jobs)
+        more = True
+        ticker = asyncio.ensure_future(self._tick())
+        try:
+            while True:
+                self._wake.clear()
+                most = min(_MOST_ALIVE * concurrency, concurrency + self.throttle.asleep)
+                while more and not self._ending() and len(self.tasks) < most:
+                    more = self._begin(waiting)
+                bar.update(self.played + self.kept, self.good, self.throttle.counts)
+                if not self.tasks and (not more or self._ending()):
+                    break
+                await self._wake.wait()
+                self._press()
+        finally:
+            ticker.cancel()
+            await self._cancel_all()
+        if self.fatal is not None:
+            raise self.fatal
+        self.unplayed = sum(job.id not in self.journal for job in waiting)
+        bar.update(self.played + self.kept, self.good, self.throttle.counts)
+
+    def summary(self) -> RunSummary:
+        """Return what was done."""
+        stopped = self.throttle.stopped
+        ending: Ending = "done"
+        why = ""
+        if self.interrupted is not None:
+            ending, why = "interrupt", "Ctrl-C was pressed."
+        elif stopped is not None:
+            ending, why = ("budget" if stopped.reason == "budget" else "dead"), str(stopped)
+        return RunSummary(
+            played=self.played,
+            failed=self.failed,
+            clean=self.good,
+            kept=self.kept,
+            unplayed=self.unplayed,
+            ending=ending,
+            why=why,
+            seconds=time.monotonic() - self.began,
+        )
+
+    def _begin(self, waiting: Any) -> bool:
+        """Begin the next job that is not done; False when there is none left."""
+        for job in waiting:
+            if job.id in self.journal:
+                self.kept += 1
+                continue
+            task = asyncio.ensure_future(self._play_one(job))
+            self.tasks[task] = job
+            task.add_done_callback(self._ended)
+            return True
+        return False
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self.tasks.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.fatal = self.fatal or error
+        self._wake.set()
+
+    async def _play_one(self, job: J) -> None:
+        began = time.monotonic()
+        try:
+            with self.throttle.conversation():
+                limit = None if self.throttle.deadline is None else self.throttle.deadline + _LAST
+                row = await asyncio.wait_for(self.work(job), limit)
+        except asyncio.CancelledError:
+            if self.interrupted is None and self.throttle.stopped is None:
+                raise
+            reason = self._stop_reason()
+            row = self.lost(job, Failure(role="run", reason=reason, message="stopped before it ended."))
+        except (InputError, RunError, MissingExtra):  # about the whole run, not about this conversation
+            raise
+        except ModelError as error:
+            row = self.lost(job, Failure(role="run", reason=error.reason, message=str(error)))
+        except (TimeoutError, asyncio.TimeoutError) as error:
+            row = self.lost(job, Failure(role="run", reason="deadline", message=f"took too long. {error}".strip()))
+        except Exception as error:  # one conversation must not end the run; its row says what happened
+            log.exception("the work on %r raised", job.id)
+            message = f"{type(error).__name__}: {error}"
+            row = self.lost(job, Failure(role="run", reason="player", message=message))
+        self._keep(row, time.monotonic() - began)
+
+    def _keep(self, row: Mapping[str, Any], seconds: float) -> None:
+        self.journal.append(row)
+        self.journal.log({"id": row["id"], "seconds": round(seconds, 3), "at": round(time.time(), 3)})
+        self.played += 1
+        self.failed += bool(row.get("failure"))
+        self.good += bool(self.clean(row))
+
+    def _ending(self) -> bool:
+        return self.interrupted is not None or self.throttle.stopped is not None or self.fatal is not None
+
+    def _stop_reason(self) -> str:
+        return self.throttle.stopped.reason if self.throttle.stopped is not None else "interrupt"
+
+    def _press(self) -> None:
+        """End what does not end by itself."""
+        now = time.monotonic()
+        if self.interrupted is not None and now - self.interrupted > GRACE:
+            self.throttle.stop(ModelError("Ctrl-C was pressed.", reason="interrupt"))
+        if self.fatal is not None or (self.throttle.stopped is not None and now - self.throttle.stopped_at > _LAST):
+            for task in self.tasks:
+                task.cancel()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK)
+            self.throttle.watch()
+            self._wake.set()
+
+    async def _cancel_all(self) -> None:
+        tasks = list(self.tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,116 @@
+"""Intent: which tool a customer's words ask for, and which rule of a prompt they touch.
+
+Words alone decide: a tool is meant by its verb near its nouns, and by what few other tools
+say. English only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from whilesim.conversations.wording import split_name
+from whilesim.core.jsontext import loads
+from whilesim.core.text import name_words, words
+from whilesim.situations.tools import Tool, parse_tools
+
+_READ_CUES = frozenset({"look", "check", "know", "question", "tell", "see", "detail", "find", "show", "list"})
+_ASKS_PERSON = re.compile(
+    r"\b(?:speak|talk|chat) (?:with|to) (?:a |an |your |some)?(?:real )?(?:person|human|someone|colleague|supervisor|manager)"
+    r"|(?:person|human|colleague)\b.{0,20}\b(?:take this over|look at this)|\btransfer me\b",
+    re.IGNORECASE,
+)
+_PARTIES = ("customer", "user", "client", "member", "patient", "guest", "subscriber", "profile")
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words by which a customer can mean a tool, as stems."""
+
+    verb: str
+    nouns: frozenset[str]
+    about: frozenset[str]
+    """Words of the description's first sentence that its name does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """Tools, the words by which they are meant, and how common each word is among them."""
+
+    tools: Mapping[str, Tool]
+    words: Mapping[str, _Words]
+    common: Mapping[str, float]
+
+    @property
+    def handoff(self) -> Tool | None:
+        """The first tool that reaches a person."""
+        return next((t for t in self.tools.values() if t.effect == "handoff"), None)
+
+    def meant(self, request: str) -> Tool | None:
+        """Return the tool that a request asks for, or None where its words fit none."""
+        if _ASKS_PERSON.search(request):
+            return self.handoff
+        parts = [_stems(part) for part in re.split(r"[.!?;\n]|, (?:and|but)\b", request)]
+        scored = [
+            (max(self._fit(t, said) for said in parts) + 0.2 * self._fit(t, _stems(request)), -i, t)
+            for i, t in enumerate(self.tools.values())
+            if t.effect != "handoff"
+        ]
+        best = max(scored, key=lambda s: s[:2], default=(0.0, 0, None))
+        return best[2] if best[0] >= 1.0 else None
+
+    def _fit(self, tool: Tool, said: Sequence[str]) -> float:
+        """Say how well a tool fits a sentence: its verb near its nouns, and its rarer words."""
+        mine, heard = self.words[tool.name], set(said)
+        score = sum(2.0 / self.common.get(w, 1.0) for w in sorted(mine.nouns & heard))
+        score += 0.6 * sum(1.0 / self.common.get(w, 1.0) for w in sorted(mine.about & heard))
+        score -= 0.25 * len(mine.nouns - heard)
+        if tool.effect == "read":
+            return score + 1.5 * bool(heard & _READ_CUES and score > 0)
+        if mine.verb not in heard:
+            return 0.4 * score
+        places = [i for i, w in enumerate(said) if w == mine.verb]
+        near = any(w in mine.nouns or w in mine.about for i in places for w in said[i + 1 : i + 5])
+        return score + 0.5 + 3.5 * near
+
+
+@lru_cache(maxsize=64)
+def open_toolbox(wire: str) -> Toolbox:
+    """Read tools from their JSON, once for all conversations that have the same."""
+    tools = {t.name: t for t in parse_tools(loads(wire))} if wire != "[]" else {}
+    known, counts = {}, Counter[str]()
+    for tool in tools.values():
+        verb, noun = split_name(tool)
+        nouns = frozenset(stem(w) for w in noun.split())
+        about = frozenset(stem(w) for w in words(tool.description.split(".")[0]))
+        known[tool.name] = _Words(stem(verb), nouns, about - nouns)
+        counts.update({stem(w) for w in name_words(tool.name)})
+    return Toolbox(tools, known, {w: n**0.5 for w, n in counts.items()})
+
+
+def closest_rule(prompt: str, text: str) -> str | None:
+    """Return the sentence of the prompt that shares most rare words with a text."""
+    heard = {stem(w) for w in words(text) if len(w) > 3}
+    lines = [s.strip(" -*#\t") for s in re.split(r"(?<=[.!?])\s+|\n", prompt) if len(s) > 20]
+    scored = [(len(heard & {stem(w) for w in words(line)}), -i) for i, line in enumerate(lines)]
+    best = max(scored, default=(0, 0))
+    return lines[-best[1]] if best[0] >= 2 else None
+
+
+def _stems(text: str) -> list[str]:
+    """Return the stems of a text's longer words; who has an account is a customer in a tool's words."""
+    found = [stem(w) for w in words(text) if len(w) > 2]
+    return [*found, *map(stem, _PARTIES)] if "account" in found or "profil" in found else found
+
+
+@lru_cache(maxsize=8192)
+def stem(word: str) -> str:
+    """Cut the commonest English endings off a word."""
+    word = word.casefold()
+    for ending in ("ations", "ation", "ings", "ing", "ied", "ies", "ed", "es", "s", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word

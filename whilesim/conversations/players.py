@@ -1,0 +1,226 @@
+"""Players: who speaks. An agent answers messages, a customer speaks from a card.
+
+Every player is a small object with one method. A chat model, a function of the user's and
+a script all become such objects here, so that a rollout knows only these two protocols.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from whilesim.cards.cards import Card
+from whilesim.chat.messages import Message, ToolCall, read_message, to_openai
+from whilesim.chat.models import CallKey, Chat
+from whilesim.chat.usage import Usage
+from whilesim.core.errors import ModelError, WhilesimError
+from whilesim.core.jsontext import dumps
+from whilesim.core.templates import render_prompt
+
+DONE = "[[DONE]]"
+"""What a customer model says when it has nothing more to say; never stored."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Context:
+    """What a player may know beyond the messages: one conversation's tools, world and names."""
+
+    tools: tuple[Mapping[str, Any], ...]
+    """The agent's tools in OpenAI's wrapped form."""
+    case: str
+    seed: int
+    rollout: int = 0
+    turn: int = 0
+    """How many times this player has been asked before, calls included."""
+    answer: Callable[[ToolCall], str]
+    """Answers a call on this conversation's world."""
+    usage: Usage = Usage(calls=0)
+    """What the player's model calls used so far."""
+    planted: list[dict[str, Any]] = field(default_factory=list)
+    """Misbehaviour that a scripted player was told to show."""
+    inner: list[Message] = field(default_factory=list)
+    """Calls made through ``call`` since the player was asked, with their results."""
+
+    def call(self, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """Make one tool call on this conversation's world; it stands on the trace too."""
+        text = arguments if isinstance(arguments, str) else dumps(dict(arguments))
+        call = ToolCall(id=f"call_{self.turn}_{len(self.inner) // 2}c", name=name, arguments=text)
+        reply = self.answer(call)
+        self.inner.append(Message(role="assistant", tool_calls=(call,)))
+        self.inner.append(Message(role="tool", content=reply, tool_call_id=call.id))
+        return reply
+
+
+class Agent(Protocol):
+    """Whoever is being tested or imitated."""
+
+    async def answer(self, messages: Sequence[Message], context: Context) -> Sequence[Message]:
+        """Return the agent's next messages, tool calls not yet answered."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Utterance:
+    """What a customer says next."""
+
+    text: str = ""
+    done: bool = False
+    """The customer has nothing more to say after ``text``."""
+
+
+class Customer(Protocol):
+    """Who has a need."""
+
+    async def speak(self, card: Card, messages: Sequence[Message], context: Context) -> Utterance:
+        """Return what the customer says to the visible ``messages`` (user and assistant texts)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAgent:
+    """An agent that is a chat model with tools."""
+
+    chat: Chat
+
+    async def answer(self, messages: Sequence[Message], context: Context) -> Sequence[Message]:
+        """Ask the model once; it may speak, call, or both."""
+        key = CallKey(case=context.case, rollout=context.rollout, role="agent", turn=context.turn)
+        reply = await self.chat.reply(messages, context.tools, key=key)
+        context.usage = context.usage + reply.usage
+        return (reply.message,)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCustomer:
+    """A customer that is a chat model: it gets its card, and what a customer sees."""
+
+    chat: Chat
+
+    async def speak(self, card: Card, messages: Sequence[Message], context: Context) -> Utterance:
+        """Ask the model, once more when it says nothing, and use its own tools where it calls them."""
+        tools = tuple(context.tools)
+        brief = Message(role="system", content=render_prompt("customer", card=card, done=DONE))
+        talk = [brief, *(_seen_by_customer(m) for m in messages)]
+        for attempt in range(6):
+            key = CallKey(
+                case=context.case,
+                rollout=context.rollout,
+                role="customer",
+                turn=context.turn,
+                sample=attempt,
+            )
+            reply = await self.chat.reply(talk, tools, key=key)
+            context.usage = context.usage + reply.usage
+            if reply.message.tool_calls:
+                talk.append(reply.message)
+                for call in reply.message.tool_calls:
+                    result = context.answer(call)
+                    talk.append(Message(role="tool", content=result, tool_call_id=call.id))
+                continue
+            said = read_utterance(reply.message.content or "")
+            if said.text or said.done or attempt:
+                return said if said.text or said.done else Utterance(done=True)
+        return Utterance(done=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionAgent:
+    """An agent that is the user's own function: ``agent(messages)`` or ``agent(messages, context)``."""
+
+    function: Callable[..., Any]
+
+    async def answer(self, messages: Sequence[Message], context: Context) -> Sequence[Message]:
+        """Call the function, a plain one in a thread; calls it made itself come first."""
+        context.inner.clear()
+        wire = to_openai(messages)
+        found = await call_function(self.function, wire, context)
+        items = found if isinstance(found, (list, tuple)) else [found]
+        return (*context.inner, *(_as_message(item) for item in items))
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCustomer:
+    """A customer that is the user's own function ``customer(card, messages)``."""
+
+    function: Callable[..., Any]
+
+    async def speak(self, card: Card, messages: Sequence[Message], context: Context) -> Utterance:
+        """Call the function; None or an empty text means that the customer is done."""
+        del context
+        found = await call_function(self.function, card, to_openai(messages))
+        if isinstance(found, Mapping):
+            found = found.get("content")
+        if found is None or found == "":
+            return Utterance(done=True)
+        if not isinstance(found, str):
+            raise ModelError(f"the customer function returned {found!r}; return text.", reason="player")
+        return read_utterance(found)
+
+
+def read_utterance(text: str) -> Utterance:
+    """Split what a customer model wrote into words and the sign that it is done."""
+    head, sign, _ = text.partition(DONE)
+    return Utterance(text=head.strip(), done=bool(sign))
+
+
+async def call_function(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of the user's with as many of the arguments as it takes.
+
+    A coroutine function is awaited; a plain one runs in a thread, so that it may block.
+
+    Raises:
+        ModelError: It raised; the reason is ``player``.
+    """
+    given = arguments[: _arity(function, len(arguments))]
+    try:
+        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004  an object may have an async __call__
+        ):
+            found = await function(*given)
+        else:
+            found = await asyncio.get_running_loop().run_in_executor(None, lambda: function(*given))
+            if isinstance(found, Awaitable):
+                found = await found
+    except WhilesimError:
+        raise
+    except Exception as error:  # whatever a user's function raises ends one conversation, not the run
+        msg = f"the function raised {type(error).__name__}: {error}"
+        raise ModelError(msg, reason="player") from error
+    return found
+
+
+def _arity(function: Callable[..., Any], most: int) -> int:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return most
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return most
+    fixed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return min(most, len(fixed))
+
+
+def _as_message(found: Any) -> Message:
+    if isinstance(found, Message):
+        return found
+    if isinstance(found, str):
+        return Message(role="assistant", content=found)
+    if isinstance(found, Mapping):
+        return read_message({"role": "assistant", **found})
+    dump = getattr(found, "model_dump", None)  # the openai package's own message objects
+    if callable(dump):
+        return read_message(dump())
+    msg = (
+        f"the agent function returned {type(found).__name__}: {found!r:.80}. Return text, one "
+        'message ({"role": "assistant", "content": "..."}) or a list of messages.'
+    )
+    raise ModelError(msg, reason="player")
+
+
+def _seen_by_customer(message: Message) -> Message:
+    """Turn the table: the customer's own words are the model's, the agent's are the other side's."""
+    role = "assistant" if message.role == "user" else "user"
+    return Message(role=role, content=message.content or "")  # type: ignore[arg-type]  one of two roles

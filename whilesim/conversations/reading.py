@@ -1,0 +1,167 @@
+"""Reading: what a scripted player makes of a conversation, from its messages alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from whilesim.chat.messages import Message, ToolCall
+from whilesim.core.text import fold, name_words
+
+Trouble = Literal["transient", "garbled", "denied", "not_found", "refused", "invalid"]
+
+_PAIR = re.compile(r"([A-Za-z][A-Za-z' ]{1,40}?)\s*[:=]\s*([^;\n]+?)(?=\s*(?:;|\n|$|,\s+[A-Za-z][A-Za-z' ]{1,40}:))")
+_PATTERNS = {
+    "email": re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+\w"),
+    "phone": re.compile(r"(?<![\w-])(?!\d{4}-\d{2}-\d{2})\+?\(?\d[\d ()-]{5,}\d(?![\w-])"),
+    "date": re.compile(r"\b\d{4}-\d{2}-\d{2}\b"),
+    "id": re.compile(r"#?\b(?=[\w-]*\d)[A-Za-z0-9][\w-]{2,}\b"),
+    "number": re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?![\w-])"),
+}
+_TROUBLES: tuple[tuple[Trouble, re.Pattern[str]], ...] = (
+    ("transient", re.compile(r"tim(?:ed?|e[- ]?)\s*-?out|timeout|temporar|try again|unavailable|50[234]|deadline|overload", re.I)),
+    ("denied", re.compile(r"denied|forbidden|permission|not authori[sz]ed|unauthori[sz]ed|403|not allowed to (?:use|call|access)|access", re.I)),
+    ("not_found", re.compile(r"not found|no (?:such|match|record|result|customer|user|\w+ (?:found|with))|does not exist|unknown (?!tool)|404|could not find|cannot find", re.I)),
+    ("invalid", re.compile(r"invalid|missing (?:required )?(?:argument|field|parameter)|required|validation|must be of type|schema|unknown tool|400|422", re.I)),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One call and what came back."""
+
+    call: ToolCall
+    arguments: Mapping[str, Any]
+    text: str
+    data: Any
+    """The reply as JSON, or its text where it is none."""
+    trouble: Trouble | None
+    """What was wrong with it, as far as its words say."""
+
+
+def read_results(messages: Sequence[Message]) -> list[Result]:
+    """Return all answered calls in order."""
+    replies = {m.tool_call_id: m.content or "" for m in messages if m.role == "tool"}
+    found = []
+    for message in messages:
+        for call in message.tool_calls:
+            if call.id in replies:
+                text = replies[call.id]
+                data, trouble = read_reply(text)
+                found.append(Result(call=call, arguments=call.parsed or {}, text=text, data=data, trouble=trouble))
+    return found
+
+
+def read_reply(text: str) -> tuple[Any, Trouble | None]:
+    """Read a tool's reply: its data, and the trouble it speaks of."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = text
+        if text.lstrip()[:1] in ("{", "[", "<") or not text.strip():
+            return data, "transient" if "504" in text or "503" in text else "garbled"
+        if re.match(r"\s*(?:\w*error|failed|failure|timeout|\d{3}\b)|.*\b(?:timed out|denied|not found)\b", text, re.I):
+            return data, _trouble(text)
+        return data, None
+    if data is None:
+        return data, "garbled"
+    if isinstance(data, Mapping):
+        if "data" in data and data["data"] is None:
+            return data, "garbled"
+        worst = next(
+            (
+                data[k]
+                for k in ("error", "errors", "error_message", "fault", "detail", "exception")
+                if data.get(k) not in (None, [], {}, "", False, 0)
+            ),
+            None,
+        )
+        status = str(data.get("status", data.get("code", ""))).lower()
+        if worst is not None:
+            return data, _trouble(text)
+        if data.get("success") is False or data.get("ok") is False or status in ("error", "failed", "failure"):
+            return data, _trouble(text)
+    return data, None
+
+
+def _trouble(text: str) -> Trouble:
+    return next((kind for kind, pattern in _TROUBLES if pattern.search(text)), "refused")
+
+
+def reason_of(result: Result) -> str:
+    """Return the words of a refusal, without braces and keys."""
+    data = result.data
+    for _ in range(3):
+        if not isinstance(data, Mapping):
+            break
+        texts = [v for v in data.values() if isinstance(v, (str, Mapping)) and v]
+        named = next((data[k] for k in ("message", "error", "detail", "reason") if data.get(k)), None)
+        data = named if isinstance(named, (str, Mapping)) else max(texts, key=lambda t: len(str(t)), default="")
+    words = re.sub(r"^(?:\w*Error|Error)\s*:\s*", "", str(data)).strip().rstrip(".")
+    return words[:200] or "it was refused"
+
+
+def pairs_said(messages: Sequence[Message]) -> list[tuple[str, str]]:
+    """Return what the customer named: ``order id: W1`` is (order id, W1); the latest come first."""
+    found: list[tuple[str, str]] = []
+    for message in reversed(messages):
+        if message.role == "user":
+            for name, value in _PAIR.findall(message.content or ""):
+                found.append((fold(name), value.strip().rstrip(".!,")))
+    return found
+
+
+def tokens_said(messages: Sequence[Message], kind: str) -> list[str]:
+    """Return the emails, phones, dates, ids or numbers that the customer wrote; the latest first."""
+    pattern = _PATTERNS[kind]
+    return [
+        token
+        for message in reversed(messages)
+        if message.role == "user"
+        for token in pattern.findall(message.content or "")
+    ]
+
+
+def leaves(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield every scalar of a reply with the keys above it; list positions are left out."""
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            yield from leaves(value, (*path, str(key)))
+    elif isinstance(data, list):
+        for value in data:
+            yield from leaves(value, path)
+    else:
+        yield path, data
+
+
+def overlap(left: str, right: str) -> float:
+    """Say how alike two names are, 0 to 1: shared words over the words of the shorter."""
+    a, b = _stems(left), _stems(right)
+    return len(a & b) / min(len(a), len(b)) if a and b else 0.0
+
+
+def asks_go_ahead(text: str) -> bool:
+    """Say whether an agent asks for a yes before it acts."""
+    return bool(
+        re.search(
+            r"shall I|may I|go ahead\?|go-ahead\?|is that right\?|do you confirm|just to confirm|would you like me to",
+            text,
+            re.I,
+        )
+    )
+
+
+def _stems(name: str) -> set[str]:
+    synonyms = {
+        "dob": ("date", "birth"),
+        "zip": ("zip", "postal"),
+        "mail": ("email",),
+        "telephone": ("phone",),
+    }
+    found: set[str] = set()
+    for word in name_words(name.replace(" ", "_").replace("-", "_")):
+        found.update(w[:-1] if w.endswith("s") and len(w) > 3 else w for w in synonyms.get(word, (word,)))
+    return found - {"of", "the", "my", "your", "a", "on"}

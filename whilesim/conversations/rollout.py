@@ -1,0 +1,268 @@
+"""Rollout: one conversation, from the opening to its stop.
+
+The agent sees everything that stands on the trace; the customer sees its card and what was
+said to it. Tool calls are answered by the world in the order in which they were made, and a
+call that cannot be read is answered with the world's error and kept as it was written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from whilesim.cards.cards import Card
+from whilesim.chat.messages import Change, CustomerCall, Failure, Message, Stop, ToolCall, Trace
+from whilesim.conversations.players import Agent, Context, Customer
+from whilesim.core.errors import ModelError
+from whilesim.core.seeds import derive
+from whilesim.situations.tools import Tool
+from whilesim.world.mock import World
+
+CALL_ROUNDS = 10
+"""Rounds of tool calls without a word to the customer, after which a conversation is stopped."""
+
+T = TypeVar("T")
+
+_RUN_REASONS: Mapping[str, Stop] = {
+    "deadline": "deadline",
+    "budget": "budget",
+    "interrupt": "interrupt",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One conversation to play."""
+
+    card: Card
+    rollout: int
+    seed: int
+    """The run's seed; what is drawn for this conversation is derived from it and its names."""
+
+    @property
+    def id(self) -> str:
+        """The row's id: card and rollout."""
+        return f"{self.card.id}/r{self.rollout}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What all conversations of a run share."""
+
+    agent: Agent
+    customer: Customer
+    system_prompt: str
+    tools: tuple[Tool, ...]
+    customer_tools: tuple[Tool, ...] = ()
+    turns: int = 6
+    """Customer messages at most, the opening included."""
+    deadline: float | None = None
+    """Seconds for one conversation, or None."""
+
+
+class _Stopped(Exception):  # noqa: N818  it ends a conversation and is no error
+    def __init__(self, stop: Stop, failure: Failure | None = None) -> None:
+        super().__init__(stop)
+        self.stop: Stop = stop
+        self.failure = failure
+
+
+@dataclass(slots=True)
+class _Talk:
+    """One conversation while it lasts."""
+
+    case: Case
+    stage: Stage
+    world: World
+    messages: list[Message]
+    agent_context: Context = field(init=False)
+    customer_context: Context = field(init=False)
+    customer_calls: list[CustomerCall] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    knows_failures: bool = True
+    handed_off: bool = False
+    ends_at: float | None = None
+    calls: int = 0
+
+    def __post_init__(self) -> None:
+        card, stage = self.case.card, self.stage
+        seed = derive(self.case.seed, "rollout", card.id, self.case.rollout)
+        names = {"case": card.id, "seed": seed, "rollout": self.case.rollout}
+        self.agent_context = Context(tools=tuple(t.to_openai() for t in stage.tools), answer=self.answer_agent, **names)
+        self.customer_context = Context(
+            tools=tuple(t.to_openai() for t in stage.customer_tools), answer=self.answer_customer, **names
+        )
+        if stage.deadline is not None:
+            self.ends_at = time.monotonic() + stage.deadline
+
+    async def run(self) -> None:
+        """Play until something stops the conversation."""
+        said, leaving = 1, False
+        while True:
+            await self.agent_turn()
+            if self.handed_off:
+                raise _Stopped("handed_off")
+            if leaving:
+                raise _Stopped("customer_done")
+            if said >= self.stage.turns:
+                raise _Stopped("max_turns")
+            leaving = await self.customer_turn()
+            said += 1
+
+    async def agent_turn(self) -> None:
+        """Let the agent call until it has spoken."""
+        for _ in range(CALL_ROUNDS):
+            heard = len(self.messages)
+            new = await self.within(self.stage.agent.answer(tuple(self.messages), self.agent_context))
+            self.agent_context.turn += 1
+            for message in new:
+                self.take(message)
+            if self.messages[-1].role == "assistant" and not self.messages[-1].tool_calls:
+                return
+            if len(self.messages) == heard:
+                raise ModelError("the agent returned no message.", reason="player")
+        raise _Stopped("call_limit")
+
+    def take(self, message: Message) -> None:
+        """Put one message of the agent's on the trace, and answer its calls unless it brought answers."""
+        if message.role not in ("assistant", "tool"):
+            msg = f"the agent returned a message of role {message.role!r}; it may speak and call only."
+            raise ModelError(msg, reason="player")
+        if message.role == "tool":
+            self.messages.append(message)
+            return
+        calls = tuple(self.named(call) for call in message.tool_calls)
+        self.messages.append(replace(message, tool_calls=calls))
+        answered = {m.tool_call_id for m in self.agent_context.inner if m.role == "tool"}
+        for call in calls:
+            if call.id not in answered:
+                reply = self.answer_agent(call)
+                self.messages.append(Message(role="tool", content=reply, tool_call_id=call.id))
+
+    def named(self, call: ToolCall) -> ToolCall:
+        """Give a call an id that no other call of the trace has."""
+        self.calls += 1
+        taken = {c.id for m in self.messages for c in m.tool_calls}
+        return call if call.id and call.id not in taken else replace(call, id=f"call_{self.calls}")
+
+    async def customer_turn(self) -> bool:
+        """Let the customer speak; say whether it leaves after this. Stops when it says nothing."""
+        visible = [m for m in self.messages if m.role in ("user", "assistant") and m.content]
+        card = self.case.card
+        try:
+            said = await self.within(
+                self.stage.customer.speak(
+                    card, [Message(role=m.role, content=m.content) for m in visible], self.customer_context
+                )
+            )
+        except ModelError as error:
+            raise _stopped_by(error, "customer") from error
+        self.customer_context.turn += 1
+        if not said.text:
+            raise _Stopped("customer_done")
+        self.messages.append(Message(role="user", content=said.text))
+        return said.done
+
+    def answer_agent(self, call: ToolCall) -> str:
+        """Answer one call of the agent's, and remember what it did."""
+        reply = self.ask_world("call", call)
+        logged = _last_logged(self.world)
+        failed = logged.failed if logged else None
+        if failed is None:
+            self.knows_failures = False
+        elif failed:
+            self.failed.append(call.id)
+        if logged:
+            self.changes.extend(replace(c, call=call.id) for c in logged.changes)
+        if not failed and any(t.name == call.name and t.effect == "handoff" for t in self.stage.tools):
+            self.handed_off = True
+        return reply
+
+    def answer_customer(self, call: ToolCall) -> str:
+        """Answer one call of the customer's own."""
+        reply = self.ask_world("customer_call", call)
+        self.customer_calls.append(
+            CustomerCall(after_message=len(self.messages) - 1, name=call.name, arguments=call.arguments, reply=reply)
+        )
+        logged = _last_logged(self.world)
+        if logged:
+            self.changes.extend(replace(c, call="") for c in logged.changes)
+        return reply
+
+    def ask_world(self, method: str, call: ToolCall) -> str:
+        """Ask the world; a world of the user's that raises ends this conversation, not the run."""
+        arguments: Any = call.parsed
+        try:
+            reply = getattr(self.world, method)(call.name, call.arguments if arguments is None else arguments)
+        except Exception as error:  # a user's world may raise anything
+            msg = f"the world raised {type(error).__name__} on {call.name}: {error}"
+            raise _Stopped("agent_error", Failure(role="run", reason="world", message=msg)) from error
+        if not isinstance(reply, str):
+            msg = f"the world answered {call.name} with {type(reply).__name__}; it must return text."
+            raise _Stopped("agent_error", Failure(role="run", reason="world", message=msg))
+        return reply
+
+    async def within(self, awaitable: Awaitable[T]) -> T:
+        """Await a player within the conversation's deadline."""
+        if self.ends_at is None:
+            return await awaitable
+        left = self.ends_at - time.monotonic()
+        try:
+            return await asyncio.wait_for(awaitable, max(left, 0.001))
+        except asyncio.TimeoutError as error:
+            msg = f"the conversation took more than {self.stage.deadline:g} seconds."
+            raise ModelError(msg, reason="deadline") from error
+
+
+async def play(case: Case, stage: Stage, world: World) -> Trace:
+    """Play one conversation to its end, whatever the end is.
+
+    Returns:
+        The trace. A player that fails ends it with a ``failure``; nothing is raised for one
+        conversation's sake.
+    """
+    opening = Message(role="user", content=case.card.opening)
+    talk = _Talk(case, stage, world, [Message(role="system", content=stage.system_prompt), opening])
+    try:
+        await talk.run()
+    except _Stopped as stopped:
+        return _trace(talk, stopped)
+    except ModelError as error:
+        return _trace(talk, _stopped_by(error, "agent"))
+    raise AssertionError("a conversation ends by being stopped")
+
+
+def _stopped_by(error: ModelError, role: str) -> _Stopped:
+    reason = _RUN_REASONS.get(error.reason)
+    if reason is not None:
+        failure = Failure(role="run", reason=error.reason, message=str(error))
+        return _Stopped(reason, failure)
+    if role == "customer":
+        failure = Failure(role="customer", reason=error.reason, message=str(error))
+        return _Stopped("customer_error", failure)
+    return _Stopped("agent_error", Failure(role="agent", reason=error.reason, message=str(error)))
+
+
+def _trace(talk: _Talk, stopped: _Stopped) -> Trace:
+    return Trace(
+        case=talk.case.card.id,
+        seed=talk.agent_context.seed,
+        messages=tuple(talk.messages),
+        failed_calls=tuple(talk.failed) if talk.knows_failures else None,
+        customer_calls=tuple(talk.customer_calls),
+        final_state=talk.world.state,
+        changes=tuple(talk.changes),
+        stop=stopped.stop,
+        failure=stopped.failure,
+        usage={"agent": talk.agent_context.usage, "customer": talk.customer_context.usage},
+        planted=tuple(talk.agent_context.planted),
+    )
+
+
+def _last_logged(world: World) -> Any:
+    log: Sequence[Any] = getattr(world, "log", ())
+    return log[-1] if log else None

@@ -1,0 +1,100 @@
+"""Scripted customer: answers from its card, in its persona's typing, without a model. English only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from whilesim.cards.cards import Card
+from whilesim.cards.personas import type_like
+from whilesim.chat.messages import Message
+from whilesim.conversations.players import Context, Utterance
+from whilesim.conversations.reading import asks_go_ahead
+from whilesim.core.seeds import chance, pick
+from whilesim.core.templates import load_words
+from whilesim.core.text import name_words, words
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedCustomer:
+    """A customer without a model: it answers from its card, in its persona's typing."""
+
+    async def speak(self, card: Card, messages: Sequence[Message], context: Context) -> Utterance:
+        """Say what the card says to the agent's last words."""
+        said = [m.content or "" for m in messages if m.role == "user"]
+        heard = next((m.content or "" for m in reversed(messages) if m.role == "assistant"), "")
+        text, done = _reply(card, said, heard, context.seed)
+        if not text:
+            return Utterance(done=True)
+        facts = [f"{n}: {v}" for n, v in card.facts.items()] + list(card.facts.values())
+        typed = type_like(text, card.persona, context.seed, "say", card.id, len(said), protect=facts)
+        return Utterance(text=typed, done=done)
+
+
+def _reply(card: Card, said: Sequence[str], heard: str, seed: int) -> tuple[str, bool]:
+    """Return what a customer answers, and whether it is done after that."""
+    phrases: Mapping[str, list[str]] = load_words("scripted_customer")
+    turn = len(said)
+
+    def phrase(kind: str, **values: str) -> str:
+        return pick(phrases[kind], seed, card.id, kind, turn).format(**values)
+
+    if _is_goodbye(heard):
+        return "", True
+    if asks_go_ahead(heard):
+        return phrase("agree"), False
+    if "?" in heard or re.search(r"\b(?:need|provide|give me|tell me)\b", heard):
+        if re.search(r"exactly|need done|like to happen", heard):
+            return phrase("want", want=_wanted(card)), False
+        asked = [n for n in card.facts if _share_named(n, heard) >= 0.5]
+        chosen = asked or ([] if turn > 1 else list(card.facts)[:3])
+        if chosen:
+            facts = ", ".join(f"{n}: {card.facts[n]}" for n in chosen[:3])
+            return phrase(
+                "again" if any(card.facts[n] in t for n in asked for t in said) else "give", facts=facts
+            ), False
+        return phrase("cannot"), False
+    if card.second and turn < card.give_up and not any(_told(card.second, t) for t in said):
+        return card.second, False
+    stance = card.situation.values.get("stance")
+    if stance in ("insistent", "boundary_testing", "adversarial") and turn < 3 and _is_no(heard):
+        return phrase("push"), False
+    if chance(0.5, seed, card.id, "thanks"):
+        return phrase("resigned" if _is_no(heard) else "thanks"), True
+    return "", True
+
+
+def _share_named(name: str, text: str) -> float:
+    """Say which share of a fact's name stands in a text, 0 to 1."""
+    parts = [w for w in name_words(name.replace(" ", "_")) if w not in ("of", "the", "my")]
+    heard = set(words(text))
+    return sum(w in heard or w + "s" in heard for w in parts) / len(parts) if parts else 0.0
+
+
+def _wanted(card: Card) -> str:
+    first = re.split(r"(?<=[.!?])\s", card.goal)[0]
+    first = re.sub(r"^You want to\s+", "", first).rstrip(".")
+    return re.sub(r"\byou\b", "I", re.sub(r"\byours?\b", "my", first))
+
+
+def _told(second: str, text: str) -> bool:
+    wanted = set(words(second))
+    return len(wanted & set(words(text))) >= 0.6 * len(wanted)
+
+
+def _is_goodbye(text: str) -> bool:
+    return (
+        bool(re.search(r"you're welcome|have a good day|take care!|for getting in touch", text, re.I))
+        and len(text) < 120
+    )
+
+
+def _is_no(text: str) -> bool:
+    return bool(
+        re.search(
+            r"\b(?:sorry|can't|cannot|unable|unfortunately|not able|couldn't|isn't possible|wasn't able|decline)\b",
+            text,
+            re.I,
+        )
+    )

@@ -1,0 +1,120 @@
+"""Structure: what is wrong with a conversation's form, whatever it says.
+
+Calls that no tool answers to, replies that are cut or empty, roles that are mixed up,
+refusals and leaks that read like a model's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from whilesim.chat.messages import Message
+from whilesim.core.jsontext import dumps, loads
+from whilesim.core.text import shorten
+from whilesim.grading.checks.calls import Call
+from whilesim.grading.checks.deeds import Toolbox
+from whilesim.grading.checks.findings import Finding, found
+from whilesim.grading.checks.identifiers import is_id, leaves, normal
+from whilesim.grading.checks.language import pattern
+
+_LEAK = 25
+"""As many words of the prompt in a row are a leak."""
+
+
+def check_calls(calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
+    """Find calls of unknown tools, with arguments that do not fit, without answer, or repeated in vain."""
+    fails: Counter[str] = Counter()
+    done: dict[str, int] = {}
+    for position, call in enumerate(calls):
+        quote = shorten(f"{call.name} {call.call.arguments}", 200)
+        same = f"{call.name} {dumps({k: call.arguments[k] for k in sorted(call.arguments)})}"
+        if tools.given and call.name not in tools.given:
+            yield found("unknown_tool", call.index, call.name, f"no tool is called {call.name!r}")
+        elif reason := _invalid(call, tools):
+            yield found("invalid_arguments", call.index, quote, reason)
+        if call.reply is None:
+            yield found("unanswered_call", call.index, quote, f"no reply to {call.name}")
+        fails[same] = fails[same] + 1 if call.failed else 0
+        if fails[same] == 3 and call.reply is not None:
+            yield found("repeated_failing_call", call.index, quote, f"{call.name} failed the third time alike")
+        if not call.failed and call.name in tools.writes:
+            if same in done and not _between(calls[done[same] + 1 : position], call, tools):
+                yield found("duplicate_write", call.index, quote, f"{call.name} had succeeded just so before")
+            done[same] = position
+
+
+def _between(calls: Sequence[Call], call: Call, tools: Toolbox) -> bool:
+    """Whether another write touched an id of this call in between."""
+    ids = {normal(str(v)) for k, v in leaves(call.arguments) if is_id(k, v)}
+    writes = (c for c in calls if not c.failed and c.name in tools.writes)
+    return any(ids & {normal(str(v)) for _, v in leaves(c.arguments)} for c in writes)
+
+
+def _invalid(call: Call, tools: Toolbox) -> str | None:
+    schema: Mapping[str, Any] = tools.deeds[call.name].tool.parameters if call.name in tools.given else {}
+    nothing = call.call.arguments.strip() in ("", "null") and not schema.get("required")
+    if call.call.parsed is None and not nothing:
+        return "the arguments are no JSON object"
+    extra = sorted({*call.arguments} - {*(schema.get("properties") or {})})
+    if schema and extra and not schema.get("additionalProperties"):
+        return f"{call.name} has no argument {extra[0]!r}"
+    error = next(_validator(dumps(schema)).iter_errors(dict(call.arguments)), None)
+    return None if error is None else shorten(f"{'.'.join(map(str, error.path)) or call.name}: {error.message}", 200)
+
+
+@lru_cache(maxsize=1024)
+def _validator(schema: str) -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(loads(schema))
+
+
+def check_words(messages: Sequence[Message], tools: Toolbox) -> Iterator[Finding]:
+    """Find replies that are empty, cut, in the wrong role, refusing like a model, or leaking the prompt."""
+    policy = "\n".join(m.content or "" for m in messages if m.role == "system")
+    apart = bool(pattern("conduct", "no_text_with_call").search(policy))
+    for index, message in enumerate(messages):
+        text = (message.content or "").strip()
+        if message.role != "assistant":
+            continue
+        if not text and not message.tool_calls:
+            yield found("empty_reply", index, "", "neither words nor a call")
+        if text and message.tool_calls and apart:
+            yield found("text_with_tool_call", index, shorten(text), "the policy wants words or a call, not both")
+        cut = text.count("```") % 2 or pattern("conduct", "dangling").search(text[-40:])
+        if message.finish == "length" or (cut and not message.tool_calls):
+            yield found("truncated", index, text[-80:], "the reply stops in the middle")
+        if mixed := _mixed_role(text, tools):
+            yield found("role_confusion", index, mixed, "a mark, a label, a call as text, or the customer's part")
+        if refusal := pattern("conduct", "refusal").search(text):
+            yield found("refusal", index, refusal.group().strip(), "refuses like a model, not like an agent")
+        leak = re.search(tools.spelled, text) or pattern("conduct", "policy_words").search(text)
+        if copied := leak.group() if leak else _copied(text, policy):
+            yield found("policy_leak", index, copied, "tells a tool's name, its instructions, or their very words")
+
+
+def _mixed_role(text: str, tools: Toolbox) -> str | None:
+    names = ("template_marks", "call_as_text", "customer_voice")
+    marks = [m.group() for n in names if (m := pattern("conduct", n).search(text))]
+    labels = pattern("conduct", "role_labels").findall(text)
+    called = re.search(tools.spelled + r"\s*\(", text)
+    quotes = [*marks, *(labels if len(labels) > 1 else ()), *([called.group()] if called else ())]
+    return quotes[0].strip() if quotes else None
+
+
+def _copied(text: str, policy: str) -> str | None:
+    return next((run for run in _runs(text) if run in _known_runs(policy)), None)
+
+
+def _runs(text: str) -> Iterator[str]:
+    words = re.findall(r"\w+", text.lower())
+    return (" ".join(words[i : i + _LEAK]) for i in range(len(words) - _LEAK + 1))
+
+
+@lru_cache(maxsize=16)
+def _known_runs(policy: str) -> frozenset[str]:
+    return frozenset(_runs(policy))

@@ -1,0 +1,213 @@
+"""Rubric: what a judge is asked, criterion by criterion.
+
+Weights make the reward and never the keep. A criterion that is a hard fail drops the row
+when its score is below 0.5, whatever the others say.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints, TypeAdapter, ValidationError
+
+from whilesim.core.errors import InputError
+from whilesim.core.jsontext import loads
+from whilesim.core.templates import load_words
+from whilesim.core.text import name_words, shorten
+
+_BULLET = re.compile(r"\s*(?:[-*+•]|\(?\d{1,2}[.)])\s+(?P<text>\S.*)")
+_NAMED = re.compile(r"[*_]{0,2}(?P<name>[^:*_.]{2,40}?)[*_]{0,2}\s*(?::[*_]{0,2}|\s[-–—])\s+(?P<text>\S.*)")
+
+Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
+Weight = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One criterion's score, 0 to 1, with the judge's reason."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    score: Share
+    reason: Words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criterion:
+    """One question to the judge, answered by a score from 0 (not at all) to 1 (fully)."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    name: Words
+    text: Words
+    weight: Weight = 1.0
+    hard_fail: StrictBool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rubric:
+    """All criteria, in the order in which the judge reads them."""
+
+    criteria: tuple[Criterion, ...]
+    instructions: str = ""
+
+    def reward(self, scores: Mapping[str, Score]) -> float:
+        """Return the weighted mean of the criteria's scores, 0 to 1."""
+        total = sum(c.weight for c in self.criteria)
+        return sum(c.weight * scores[c.name].score for c in self.criteria) / total
+
+    def hard_fails(self, scores: Mapping[str, Score]) -> tuple[str, ...]:
+        """Return the names of the hard-fail criteria that scored below 0.5."""
+        return tuple(c.name for c in self.criteria if c.hard_fail and scores[c.name].score < 0.5)
+
+
+class _Sheet(BaseModel):
+    """A rubric as a file holds it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    instructions: str = ""
+    criteria: list[str | dict[str, Any]] = []
+    weights: dict[Words, Weight] = {}
+    hard_fail_on_policy_violation: StrictBool = False
+
+
+def read_rubric(source: str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any] | Rubric | None = None) -> Rubric:
+    """Read a rubric from whatever the user has.
+
+    Args:
+        source: None for the built-in rubric (policy, restraint, honesty, helpfulness); a text,
+            whose bullets become criteria, or which is one criterion when it has none; a list of
+            texts or of ``{"name", "text", "weight", "hard_fail"}``; a mapping of names to texts,
+            to weights or to such mappings; ``{"criteria": [...], "instructions": "..."}``; the
+            tutorial's ``{"weights": {...}, "hard_fail_on_policy_violation": true}``; or the path
+            of a file with any of these. A bullet may open with its name and a colon.
+
+    Raises:
+        InputError: No criteria, two of one name, a weight that is negative or no number, weights
+            that sum to 0, an unknown field, a hard fail on policy without a policy criterion, or
+            a file that cannot be read.
+    """
+    if isinstance(source, Rubric):
+        return source
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and _is_path(source)):
+        source = _read_file(Path(source))
+    if isinstance(source, str):
+        source = _read_text(source)
+    if source is None:
+        source = load_words("rubric")["builtin"]
+    if isinstance(source, Sequence) and not isinstance(source, bytes):
+        source = {"criteria": list(source)}
+    if not isinstance(source, Mapping):
+        msg = f"a rubric cannot be read from {type(source).__name__}: give a text, list, mapping or path."
+        raise InputError(msg)
+    return _build(source)
+
+
+def _build(source: Mapping[str, Any]) -> Rubric:
+    if not set(source) & set(_Sheet.model_fields):  # nothing but names with their texts or weights
+        source = {"criteria": [{"name": name, **_details(value)} for name, value in source.items()]}
+    sheet = _checked(TypeAdapter(_Sheet), source)
+    items = [_from_line(item) if isinstance(item, str) else item for item in sheet.criteria]
+    items += [{"name": name, "weight": weight} for name, weight in sheet.weights.items()]
+    read = TypeAdapter(Criterion)
+    criteria = [_checked(read, {**_defaults(item), **item}) for item in items]
+    _check(criteria)
+    if sheet.hard_fail_on_policy_violation:
+        criteria = _failing_on_policy(criteria)
+    return Rubric(criteria=tuple(criteria), instructions=sheet.instructions.strip())
+
+
+def _details(value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return {"text" if isinstance(value, str) else "weight": value}
+
+
+def _defaults(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Name a criterion that has a text only; say what a name alone means, if only itself."""
+    if "name" not in item:
+        return {"name": shorten(str(item.get("text", "")).rstrip("."), 40)}
+    return {"text": load_words("rubric")["known"].get("_".join(name_words(str(item["name"]))), item["name"])}
+
+
+def _read_text(text: str) -> Any:
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return loads(text)
+        except ValueError as error:
+            msg = f"the rubric starts like JSON but is none ({error}): mend it, or write '- ' before each line."
+            raise InputError(msg) from error
+    lead: list[str] = []
+    items: list[str] = []
+    for line in text.splitlines():
+        if bullet := _BULLET.match(line):
+            items.append(bullet["text"])
+        elif items and line[:1].isspace() and line.strip():
+            items[-1] += " " + line.strip()
+        elif line.strip():
+            lead.append(line.strip().lstrip("# "))
+    if items:
+        return {"criteria": items, "instructions": " ".join(lead)}
+    return {"criteria": [{"name": "rubric", "text": " ".join(lead)}] if lead else []}
+
+
+def _from_line(line: str) -> dict[str, Any]:
+    if named := _NAMED.match(line):
+        return named.groupdict()
+    return {"text": line}
+
+
+def _check(criteria: Sequence[Criterion]) -> None:
+    names = [c.name for c in criteria]
+    twice = [name for name in names if names.count(name) > 1]
+    if not names:
+        msg = "the rubric has no criteria, so there is nothing to score. Type: rubric=['Says what is true.']"
+    elif twice:
+        msg = f"the rubric names {twice[0]!r} twice, and scores are kept by name: rename one, or merge the two."
+    elif sum(c.weight for c in criteria) == 0:
+        msg = "the rubric's weights sum to 0, so they make no reward: give a criterion a weight above 0."
+    else:
+        return
+    raise InputError(msg)
+
+
+def _failing_on_policy(criteria: Sequence[Criterion]) -> list[Criterion]:
+    found = [c for c in criteria if {"policy", "compliance"} & set(name_words(c.name))]
+    if not found:
+        msg = (
+            f"hard_fail_on_policy_violation is set, but none of {[c.name for c in criteria]} is named for "
+            'the policy. Add "policy" to the weights, or give a criterion "hard_fail": true.'
+        )
+        raise InputError(msg)
+    return [replace(c, hard_fail=c.hard_fail or c in found) for c in criteria]
+
+
+def _checked(read: TypeAdapter[Any], value: Mapping[str, Any]) -> Any:
+    try:
+        return read.validate_python(dict(value))
+    except ValidationError as error:
+        first = error.errors()[0]
+        msg = (
+            f"the rubric's field {'.'.join(map(str, first['loc']))!r} is {first['input']!r}: {first['msg']}. "
+            'Type: {"weights": {"policy": 0.6, "ux": 0.4}, "hard_fail_on_policy_violation": true}'
+        )
+        raise InputError(msg) from error
+
+
+def _is_path(text: str) -> bool:
+    return text.endswith((".json", ".md", ".txt")) and "\n" not in text and " " not in Path(text).name
+
+
+def _read_file(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"the rubric {os.fspath(path)!r} cannot be read ({error}): give a text or JSON file."
+        raise InputError(msg) from error

@@ -1,0 +1,172 @@
+"""Arrow: rows as a dataset and as a data frame, and back, exactly.
+
+A struct type would pad every nested object with the keys of all others, so each nested value
+is one JSON text under the ``Json`` feature. The reader of that feature rounds some floats,
+drops lone surrogates and stops at integers beyond 64 bits: what it shows is for looking and
+training. The texts underneath are exact, and :func:`from_dataset` reads those.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from whilesim.core.jsontext import dumps, loads, parse_object
+from whilesim.keeping.rows import Row
+
+PLAIN = {
+    "version": "int64",
+    "id": "string",
+    "situation_id": "string",
+    "rollout": "int64",
+    "wave": "int64",
+    "seed": "int64",
+    "twin_of": "string",
+    "stop": "string",
+}
+LISTS = ("messages", "tools", "failed_calls", "customer_calls", "changes", "findings", "planted")
+_BATCH = 256
+_GROUP = 1000  # rows that a viewer of the file must read at once
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*')  # a JSON string, or a number outside of any
+
+
+def row_features() -> Any:
+    """Return the ``datasets.Features`` of rows, columns in the row's order."""
+    from datasets import Features, Json, List, Value
+
+    kinds = {name: Value(kind) for name, kind in PLAIN.items()} | {name: List(Json()) for name in LISTS}
+    return Features({name: kinds.get(name, Json()) for name in Row.model_fields})
+
+
+def to_dataset(rows: Iterable[Row]) -> Any:
+    """Return rows as a ``datasets.Dataset``: arguments as objects, tools as wrapped tools."""
+    from datasets import Dataset
+
+    return Dataset.from_list([to_cells(row) for row in rows], features=row_features())
+
+
+def from_dataset(dataset: Any) -> Iterator[Row]:
+    """Yield the rows of a dataset that :func:`to_dataset` made, in its order, wherever it has been.
+
+    Raises:
+        InputError: It holds something else.
+    """
+    raw = dataset.with_format("arrow")
+    for start in range(0, len(dataset), _BATCH):
+        for cells in raw[start : start + _BATCH].to_pylist():
+            yield from_cells(cells)
+
+
+def write_parquet(rows: Iterable[Row], path: Path) -> None:
+    """Write rows as a parquet file that ``datasets`` reads with the features of rows."""
+    import pyarrow.parquet as parquet
+
+    parquet.write_table(to_dataset(rows).data.table, path, row_group_size=_GROUP)
+
+
+def to_pandas(rows: Iterable[Row]) -> Any:
+    """Return rows as a ``pandas.DataFrame``: one column a key, nested values as Python's own.
+
+    ``Row.from_json`` reads each record of it back.
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame([row.to_json() for row in rows], columns=list(Row.model_fields), dtype=object)
+    return frame.astype({name: kind for name, kind in PLAIN.items() if kind == "int64"})
+
+
+def to_cells(row: Row) -> dict[str, Any]:
+    """Return a row as plain values and JSON texts, column by column."""
+    wire = row.to_json()
+    wire["messages"] = [open_arguments(m) for m in wire["messages"]]
+    return {name: _cell(name, value) for name, value in wire.items()}
+
+
+def from_cells(cells: Mapping[str, Any]) -> Row:
+    """Read a row from the plain values and JSON texts that :func:`to_cells` gave."""
+    return Row.from_json({name: _value(name, cell) for name, cell in cells.items()})
+
+
+def open_arguments(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message whose calls hold their arguments as objects, where they are objects.
+
+    Arguments that a reader of datasets would stop at (an integer beyond 64 bits, a thousand
+    lists in one another) stay text.
+    """
+    if "tool_calls" not in message:
+        return dict(message)
+    calls = []
+    for call in message["tool_calls"]:
+        found = parse_object(call["function"]["arguments"])
+        if found is not None and _shown(dumps(found)) is not None:
+            call = {**call, "function": {**call["function"], "arguments": found}}
+        calls.append(call)
+    return {**message, "tool_calls": calls}
+
+
+def is_readable(line: str) -> bool:
+    """Say whether the ``datasets`` package can read this JSON line, which may round its floats."""
+    if "\\ud" in line:  # half a character, or six that look like it
+        try:
+            json.dumps(loads(line), ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError:
+            return False
+    return _shown(line) is not None
+
+
+def _cell(name: str, value: Any) -> Any:
+    if name in PLAIN or value is None:
+        return value
+    return [_spell(item) for item in value] if name in LISTS else _spell(value)
+
+
+def _value(name: str, cell: Any) -> Any:
+    if name in PLAIN or cell is None:
+        return cell
+    if name == "failed_calls":
+        return [loads(item) for item in cell]
+    return [_unspell(item) for item in cell] if name in LISTS else _unspell(cell)
+
+
+def _spell(value: Any) -> str:
+    """Return JSON text of which the dataset's reader makes the same value, where it can."""
+    text = dumps(value)
+    return text if _shown(text) == value else _TOKEN.sub(_spell_number, text)
+
+
+def _spell_number(token: re.Match[str]) -> str:
+    """Return a float in a spelling that the dataset's reader gets right; all else as it is."""
+    text = token.group()
+    if text[0] == '"' or not set(text) & set(".eE"):
+        return text
+    value = float(text)
+    sign, digits, exponent = Decimal(text).as_tuple()
+    number = "-" * sign + "".join(map(str, digits))
+    padded = (f"{number}{'0' * zeros}e{int(exponent) - zeros}" for zeros in range(5))
+    spellings = (text, *padded, f"{value:.15e}", f"{value:.16e}", f"{value:.16f}")
+    return next((s for s in spellings if _shown(s) == value == float(s)), text)
+
+
+def _unspell(cell: str) -> Any:
+    value = loads(cell)  # a text that the dataset's reader stops at was wrapped in another
+    return loads(value) if isinstance(value, str) else value
+
+
+def _shown(text: str) -> Any:
+    """Return what the dataset's reader makes of the text, None where it stops."""
+    try:
+        return _reader()(text)
+    except (ValueError, OverflowError, RecursionError):
+        return None
+
+
+@cache
+def _reader() -> Any:
+    from datasets import Json
+
+    return Json().decode_example

@@ -1,0 +1,156 @@
+"""Folders: a run on disk, as rows that are read when they are looked at.
+
+``rows.jsonl`` holds the rows without verdicts, ``verdicts.jsonl`` the grades, joined here by
+id. A file of more than 64 MB is not read whole: its lines are found once and read again each
+time they are asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import compress
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from whilesim.chat.usage import Usage
+from whilesim.core.errors import InputError
+from whilesim.core.jsontext import dumps, loads, write_lines
+from whilesim.grading.checks.findings import Finding
+from whilesim.grading.rubric import Score
+from whilesim.grading.verdicts import Verdict
+from whilesim.keeping.grades import Grade
+from whilesim.keeping.manifest import Manifest
+from whilesim.keeping.rows import Row
+
+T = TypeVar("T")
+WHOLE = 64 << 20
+"""Bytes of ``rows.jsonl`` up to which rows are kept in memory."""
+
+
+class RowFile(Sequence[Row]):
+    """Rows that stay in their file; slices and selections share it."""
+
+    def __init__(self, path: Path, offsets: array[int], grades: Mapping[str, Grade]) -> None:
+        self.path = path
+        self.offsets = offsets
+        self.grades = grades
+
+    @classmethod
+    def open(cls, path: Path) -> RowFile:
+        """Find the rows of a file; a last line that was not finished is none."""
+        offsets, at = array("q"), 0
+        with path.open("rb") as lines:
+            for line in lines:
+                if line.endswith(b"\n") and line.strip():
+                    offsets.append(at)
+                at += len(line)
+        return cls(path, offsets, {})
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> RowFile: ...
+    def __getitem__(self, index: int | slice) -> Row | RowFile:
+        if isinstance(index, slice):
+            return RowFile(self.path, self.offsets[index], self.grades)
+        with self.path.open("rb") as lines:
+            return self._read(lines, self.offsets[index])
+
+    def __iter__(self) -> Iterator[Row]:
+        with self.path.open("rb") as lines:
+            for offset in self.offsets:
+                yield self._read(lines, offset)
+
+    def _read(self, lines: Any, offset: int) -> Row:
+        lines.seek(offset)
+        row = Row.from_json(loads(lines.readline()))
+        grade = self.grades.get(row.id)
+        return row if grade is None else grade.apply(row)
+
+
+def join_grades(played: Sequence[Row], grades: Mapping[str, Grade]) -> Sequence[Row]:
+    """Return the rows with their grades; rows without one stay as they were played."""
+    if isinstance(played, RowFile):
+        return RowFile(played.path, played.offsets, grades)
+    return tuple(grades[row.id].apply(row) if row.id in grades else row for row in played)
+
+
+def select_rows(played: Sequence[Row], chosen: Iterable[bool]) -> Sequence[Row]:
+    """Return the rows for which ``chosen`` is true, without reading them where they stay in a file."""
+    if isinstance(played, RowFile):
+        return RowFile(played.path, array("q", compress(played.offsets, chosen)), {})
+    return tuple(compress(played, chosen))
+
+
+def read_rows(path: Path) -> Sequence[Row]:
+    """Read ``rows.jsonl``, whole or on demand.
+
+    Raises:
+        InputError: A line is no row; names the line.
+    """
+    if path.stat().st_size > WHOLE:
+        return RowFile.open(path)
+    return tuple(_finished(path, Row.from_json))
+
+
+def _finished(path: Path, read: Callable[[Any], T]) -> Iterator[T]:
+    """Read line by line; a last line without an end is being written, or was when all stopped."""
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip() or not line.endswith(b"\n"):
+                continue
+            try:
+                yield read(loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(f"{os.fspath(path)}, line {number} cannot be read: {error}") from error
+
+
+def read_folder(folder: Path) -> tuple[Sequence[Row], Manifest | None, dict[str, Grade] | None]:
+    """Read a run's folder: rows as played, manifest, and the grades, None where it has not been graded.
+
+    Raises:
+        InputError: It holds no rows.
+    """
+    path, manifest, verdicts = (folder / n for n in ("rows.jsonl", "manifest.json", "verdicts.jsonl"))
+    if not path.exists():
+        msg = f"{os.fspath(folder)!r} holds no rows.jsonl: no run has begun there. Type the folder that run_dir= named."
+        raise InputError(msg)
+    graded = verdicts.exists()
+    grades = {grade.id: grade for grade in _finished(verdicts, _read_grade)} if graded else None
+    return read_rows(path), Manifest.read(manifest) if manifest.exists() else None, grades
+
+
+def write_rows(path: Path, played: Iterable[Row]) -> int:
+    """Write ``rows.jsonl``, verdicts left to ``verdicts.jsonl``, whole or not at all; return how many."""
+    return write_lines(path, (row.with_verdict(None, usage=Usage()).to_json() for row in played))
+
+
+def write_grades(path: Path, grades: Iterable[Grade]) -> None:
+    """Write ``verdicts.jsonl`` in the order given."""
+    write_lines(path, map(asdict, grades))
+
+
+def append_grade(path: Path, grade: Grade) -> None:
+    """Add one line to ``verdicts.jsonl`` while grading lasts, so that a paid answer is not lost."""
+    with path.open("a", encoding="utf-8", newline="\n") as out:
+        out.write(dumps(asdict(grade)) + "\n")
+
+
+def _read_grade(value: Mapping[str, Any]) -> Grade:
+    verdict = value["verdict"]
+    if verdict is not None:
+        verdict = Verdict(**{**verdict, "scores": {k: Score(**v) for k, v in verdict["scores"].items()}})
+    return Grade(
+        id=value["id"],
+        verdict=verdict,
+        findings=tuple(Finding(**f) for f in value["findings"]),
+        why=value["why"],
+        raw=value["raw"],
+        usage=Usage(**value["usage"]),
+    )

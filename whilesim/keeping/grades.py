@@ -1,0 +1,260 @@
+"""Grades: rows held against their findings, their oracle and a judge.
+
+Findings and oracle come first, and cost nothing; the judge reads what they left. A row whose
+judge cannot be read stays unjudged, with the raw answer beside it. Grading again asks only
+about the rows that this judge has not read yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar, get_args
+
+from whilesim.chat.messages import Message, read_messages
+from whilesim.chat.models import CallKey
+from whilesim.chat.usage import Usage
+from whilesim.core.errors import InputError, JudgeError, ModelError
+from whilesim.core.seeds import derive
+from whilesim.grading.checks.calls import read_calls
+from whilesim.grading.checks.findings import Finding
+from whilesim.grading.judge import Evidence, Judgement, UnreadableError, judge, judge_name
+from whilesim.grading.outcome import violations
+from whilesim.grading.rubric import Rubric
+from whilesim.grading.trust import Case
+from whilesim.grading.verdicts import Verdict, decide, oppose
+from whilesim.keeping.parts import RowFinding
+from whilesim.keeping.rows import Row
+from whilesim.situations.policy import Policy
+from whilesim.situations.tools import Tool
+
+T = TypeVar("T")
+Weight = Literal["drop", "warn", "ignore"]
+_FIRST = 10  # rows after which a judge that was never readable is given up
+_AT_ONCE = 64
+_RECORDS = 20  # records of the world that a judge is shown at most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grade:
+    """What grading made of one row."""
+
+    id: str
+    verdict: Verdict | None
+    findings: tuple[Finding, ...]
+    why: str = ""
+    """Why there is no verdict."""
+    raw: str = ""
+    """The judge's answer that could not be read."""
+    usage: Usage = Usage()
+
+    def apply(self, row: Row) -> Row:
+        """Return the row with this grade; the row as it was played stays as it is."""
+        findings = [RowFinding(**f.to_json()) for f in self.findings]
+        graded = row.model_copy(update={"findings": findings})
+        return graded.with_verdict(self.verdict, usage=self.usage)
+
+
+def grade_of(row: Row) -> Grade | None:
+    """Return the grade that a row carries, None where it has no verdict."""
+    if row.verdict is None:
+        return None
+    used = Usage(**row.usage.judge.to_json())
+    return Grade(id=row.id, verdict=row.to_verdict(), findings=tuple(row.to_findings()), usage=used)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grading:
+    """How rows are graded: rubric, judge, and what the rows do not hold."""
+
+    rubric: Rubric
+    policy: Policy
+    """Its clauses; the text is each row's own."""
+    tools: tuple[Tool, ...]
+    severity: Mapping[str, Weight]
+    chat: Any = None
+    """The judge as a ``Chat``, or None for no judge at all."""
+    is_ours: bool = False
+    """Whether the judge was opened for this grading, and is closed after it."""
+    model: str = ""
+    fraction: float = 1.0
+    """Share of the survivors that the judge reads, 0 to 1."""
+    seed: int = 0
+    """Decides which share."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.fraction <= 1:
+            raise InputError(f"fraction is {self.fraction!r}; it is a share from 0 to 1. Type fraction=0.25")
+        wrong = {k: v for k, v in self.severity.items() if v not in get_args(Weight)}
+        if wrong:
+            msg = f"severity has {wrong!r}; a check's severity is drop, warn or ignore. Type severity={{'refusal': 'warn'}}"
+            raise InputError(msg)
+
+    @property
+    def judge(self) -> str:
+        """Name of the judge with the digest of what it is asked; empty without a judge."""
+        return judge_name(self.model, self.rubric) if self.chat is not None else ""
+
+
+async def grade_rows(
+    rows: Iterable[Row], known: Mapping[str, Grade], how: Grading, done: Callable[[Grade], None]
+) -> None:
+    """Grade rows that were played to an end, and hand on each grade as it is made.
+
+    Args:
+        rows: As they were played, findings as the checks gave them.
+        known: Row id to an earlier grade: what this judge has read, it is not asked again.
+
+    Raises:
+        JudgeError: None of the judge's first 10 answers could be read; shows one.
+        ModelError: The judge's endpoint refused the key.
+    """
+    survivors: list[Row] = []
+    for row in rows:
+        if row.state == "failed":
+            continue
+        found, blank = _unread_verdict(row, how), _blank(row, known, how)
+        if found is None:
+            survivors.append(row)
+        else:
+            done(replace(blank, verdict=found))
+    chosen = _share(survivors, how)
+    waiting = []
+    for row in survivors:
+        before = known.get(row.id) or grade_of(row)
+        if before and before.verdict and before.verdict.rule == "judge" and before.verdict.judge == how.judge:
+            done(replace(_blank(row, known, how), verdict=before.verdict))
+        elif row.id in chosen:
+            waiting.append(row)
+        else:
+            done(replace(_blank(row, known, how), why="not in the fraction"))
+    await _judge_all(waiting, known, how, done)
+
+
+def judged_case(row: Row, how: Grading) -> Case | None:
+    """Return a row's conversation as this judge read it, None where another or none did."""
+    verdict = row.to_verdict()
+    if verdict is None or verdict.rule != "judge" or verdict.judge != how.judge:
+        return None
+    told = Judgement(keep=verdict.keep, reason=verdict.reason, scores=verdict.scores, judge=how.judge)
+    return Case(id=row.id, evidence=_evidence(row, how), judgement=told, key=_key(row))
+
+
+def failed_calls(
+    messages: Sequence[Message], tools: Sequence[Tool], known: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """Return the ids of calls that failed: those ``known``, or guessed from the replies."""
+    writes = {t.name for t in tools if t.effect == "write"}
+    return tuple(c.call.id for c in read_calls(messages, writes, known) if c.failed)
+
+
+def _blank(row: Row, known: Mapping[str, Grade], how: Grading) -> Grade:
+    """Return a grade without a verdict; what earlier judges cost stays on the bill."""
+    before = known.get(row.id) or grade_of(row)
+    spent = before.usage if before else Usage()
+    return Grade(id=row.id, verdict=None, findings=tuple(_weighed(row, how)), usage=spent)
+
+
+def _weighed(row: Row, how: Grading) -> Iterator[Finding]:
+    for finding in row.to_findings():
+        weight = how.severity.get(finding.check, finding.severity)
+        if weight != "ignore":
+            yield replace(finding, severity=weight)
+
+
+def _unread_verdict(row: Row, how: Grading) -> Verdict | None:
+    """Return the verdict of findings, oracle, or of nobody where there is no judge; else None."""
+    messages, oracle = read_messages(row.messages), row.to_oracle()
+    failed = failed_calls(messages, how.tools, row.failed_calls)
+    findings = list(_weighed(row, how))
+    against = violations(oracle, messages, how.tools, failed) if oracle else []
+    if how.chat is None:
+        return decide(findings, against, None, oracle, how.rubric)
+    return oppose(findings, against)
+
+
+def _share(survivors: Sequence[Row], how: Grading) -> set[str]:
+    count = math.ceil(how.fraction * len(survivors))
+    ranked = sorted(row.id for row in survivors)
+    ranked.sort(key=lambda row_id: derive(how.seed, "judged", row_id))
+    return set(ranked[:count])
+
+
+async def _judge_all(
+    rows: Sequence[Row], known: Mapping[str, Grade], how: Grading, done: Callable[[Grade], None]
+) -> None:
+    async def work(some: Iterator[Row]) -> list[Grade]:
+        made = []
+        for row in some:
+            made.append(await _judge_one(row, _blank(row, known, how), how))
+            done(made[-1])
+        return made
+
+    read = await _together(work(iter([row])) for row in rows[:_FIRST])
+    first = [grade for made in read for grade in made]
+    if len(first) == _FIRST and all(grade.verdict is None for grade in first):
+        msg = (
+            f"the judge {how.model!r} gave no verdict on its first {_FIRST} rows, and would hardly give one "
+            f"on the next. The first time: {first[0].why}. It answered {first[0].raw[:300]!r}. "
+            "Give another judge: data.grade(judge=...)"
+        )
+        raise JudgeError(msg)
+    waiting = iter(rows[_FIRST:])
+    await _together(work(waiting) for _ in range(_AT_ONCE))
+
+
+async def _together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run all at once; when one raises, stop the others before it is passed on."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _judge_one(row: Row, grade: Grade, how: Grading) -> Grade:
+    try:
+        said = await judge(how.chat, how.rubric, _evidence(row, how), key=_key(row), model=how.model)
+    except UnreadableError as error:
+        return replace(grade, why="judge unreadable", raw=error.raw, usage=grade.usage + error.usage)
+    except ModelError as error:
+        if error.reason == "auth":
+            raise
+        return replace(grade, why=f"judge failed: {error.reason}", raw=str(error))
+    verdict = decide(grade.findings, (), said, row.to_oracle(), how.rubric)
+    return replace(grade, verdict=verdict, usage=grade.usage + said.usage)
+
+
+def _key(row: Row) -> CallKey:
+    return CallKey(case=row.card_id, rollout=row.rollout, role="judge")
+
+
+def _evidence(row: Row, how: Grading) -> Evidence:
+    messages, oracle = read_messages(row.messages), row.to_oracle()
+    return Evidence(
+        policy=replace(how.policy, text=row.messages[0]["content"] or ""),
+        tools=how.tools,
+        messages=messages,
+        clause=next((c for c in how.policy.clauses if c.id == row.situation.get("clause")), None),
+        facts=_facts(row),
+        findings=tuple(_weighed(row, how)),
+        failed=failed_calls(messages, how.tools, row.failed_calls),
+        open=oracle.open if oracle else (),
+    )
+
+
+def _facts(row: Row) -> dict[str, Any]:
+    """Return what the world knows and the conversation touched: records by their ids, and changes."""
+    text = "\n".join(m["content"] or "" for m in row.messages[1:])
+    facts: dict[str, Any] = {f"the customer's {name}": value for name, value in row.card.facts.items()}
+    for kind, records in row.final_state.items():
+        named = records.items() if isinstance(records, Mapping) else ()
+        for record_id, record in named:
+            if record_id in text and len(facts) < _RECORDS:
+                facts[f"{kind} {record_id} at the end"] = record
+    for n, change in enumerate(row.changes[:_RECORDS], start=1):
+        facts[f"change {n}"] = f"{change.kind} {change.id}: {change.field} {change.before!r} -> {change.after!r}"
+    return facts

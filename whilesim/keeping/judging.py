@@ -1,0 +1,111 @@
+"""Judging: a judge is found and opened, reads rows, and is held against people's labels.
+
+What a judge was paid for is on disk before the next answer comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from whilesim.chat.endpoint import open_chat
+from whilesim.chat.loop import run
+from whilesim.core.errors import InputError
+from whilesim.grading.rubric import read_rubric
+from whilesim.grading.trust import Reader, Trust, measure_trust, read_labels
+from whilesim.keeping.folders import append_grade, write_grades
+from whilesim.keeping.grades import Grade, Grading, Weight, grade_rows, judged_case
+from whilesim.keeping.manifest import Manifest
+from whilesim.keeping.rows import Row
+from whilesim.situations.tools import Tool
+
+T = TypeVar("T")
+
+
+def choose_judge(players: Mapping[str, Any]) -> tuple[Any, bool]:
+    """Return the model that judges where none is named, and whether it judges its own words.
+
+    The customer's model, or the agent's where there is no other; None for scripts and functions.
+    """
+    agent, customer = (_model_of(players.get(role)) for role in ("agent", "customer"))
+    if customer is not None and customer != agent:
+        return customer, False
+    return agent, agent is not None
+
+
+def open_grading(
+    manifest: Manifest,
+    tools: tuple[Tool, ...],
+    *,
+    rubric: Any = None,
+    judge: Any = None,
+    fraction: float = 1.0,
+    severity: Mapping[str, Weight] | None = None,
+) -> Grading:
+    """Read the rubric and open the judge: a model, any object with ``reply``, or None for none."""
+    is_chat = judge is None or hasattr(judge, "reply")
+    return Grading(
+        rubric=read_rubric(rubric),
+        policy=manifest.policy(""),
+        tools=tools,
+        severity=severity or {},
+        chat=judge if is_chat else open_chat(judge),
+        is_ours=not is_chat,
+        model="" if judge is None else name_model(judge),
+        fraction=fraction,
+        seed=manifest.seed,
+    )
+
+
+def name_model(model: Any) -> str:
+    """Return a model's name, for messages and verdicts."""
+    return model if isinstance(model, str) else str(getattr(model, "name", type(model).__name__))
+
+
+def grade_played(
+    played: Iterable[Row], known: Mapping[str, Grade], how: Grading, path: Path | None
+) -> dict[str, Grade]:
+    """Grade rows and return all grades, the known ones included; ``path`` is ``verdicts.jsonl``."""
+    made = dict(known)
+    if path is not None:  # whole lines only: what follows is appended
+        write_grades(path, made.values())
+
+    def done(grade: Grade) -> None:
+        made[grade.id] = grade
+        if path is not None and grade.verdict is not None and grade.verdict.judge:
+            append_grade(path, grade)
+
+    run(_and_close(grade_rows(played, known, how, done), how))
+    if path is not None:
+        write_grades(path, (made[row.id] for row in played if row.id in made))
+    return made
+
+
+def hold_against(labels: Any, rows: Iterable[Row], how: Grading) -> Trust:
+    """Hold a judge against people's labels of rows that it has read, and probe it.
+
+    Raises:
+        InputError: A label cannot be read, or this judge has read none of the labelled rows.
+    """
+    by_id = {row.id: row for row in rows}
+    known = read_labels(labels, by_id.keys())
+    cases = [case for row_id in known if (case := judged_case(by_id[row_id], how))]
+    if how.chat is None or not cases:
+        msg = "this judge has read none of the labelled rows. Grade them first, with the same rubric and judge."
+        raise InputError(msg)
+    return run(_and_close(measure_trust(Reader(how.chat, how.rubric, how.model), cases, known), how))
+
+
+async def _and_close(work: Coroutine[Any, Any, T], how: Grading) -> T:
+    try:
+        return await work
+    finally:
+        if how.is_ours:
+            await how.chat.close()
+
+
+def _model_of(player: Any) -> Any:
+    if isinstance(player, str):  # a manifest names functions too
+        return None if player == "scripted" or player.startswith("function:") else player
+    return None if callable(player) and not hasattr(player, "reply") else player

@@ -1,0 +1,399 @@
+"""Simulation: all rows of a run, to grade, look at, keep and give away."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from whilesim.core.errors import InputError, RunError
+from whilesim.core.seeds import shuffled
+from whilesim.core.stats import PassAt
+from whilesim.grading.outcome import HandoffTable
+from whilesim.grading.trust import Trust
+from whilesim.keeping.arrow import to_dataset, to_pandas
+from whilesim.keeping.certificate import Certificate
+from whilesim.keeping.explain import explain_row, summarise
+from whilesim.keeping.export import Export, Format, export_rows
+from whilesim.keeping.folders import (
+    join_grades,
+    read_folder,
+    select_rows,
+    write_grades,
+    write_rows,
+)
+from whilesim.keeping.grades import Grade, Grading, Weight, grade_of
+from whilesim.keeping.hub import Push, pull, push
+from whilesim.keeping.judging import choose_judge, grade_played, hold_against, name_model, open_grading
+from whilesim.keeping.ledger import Ledger
+from whilesim.keeping.manifest import Manifest, join_manifests
+from whilesim.keeping.passes import count_handoffs, count_passes
+from whilesim.keeping.report import write_report
+from whilesim.keeping.rows import Row, State
+from whilesim.situations.tools import Tool, parse_tools
+
+Source = str | os.PathLike[str]
+Refiller = Callable[["Simulation", int | None, int | None], "Simulation"]
+"""Plays more rows for a simulation: at most so many, until so many are kept."""
+
+
+class Simulation:
+    """Rows and what they were made of; the one object here that changes, when it is graded.
+
+    Args:
+        rows: Each once, in card order, then rollout.
+        manifest: What the run was made of.
+        folder: Where verdicts are written as they are made, or None.
+        players: Role (agent, customer) to the model that played it, as ``simulate`` was given
+            it: the judge is one of them unless another is named. None: by the manifest's names.
+        refiller: Plays more rows for :meth:`refill`; None for rows that were loaded.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        manifest: Manifest | None = None,
+        *,
+        folder: Source | None = None,
+        players: Mapping[str, Any] | None = None,
+        refiller: Refiller | None = None,
+    ) -> None:
+        self.rows = self._played = rows
+        self.manifest = manifest or Manifest()
+        self.folder = None if folder is None else Path(folder)
+        self.players = dict(self.manifest.models if players is None else players)
+        self.whole: Simulation = self
+        """The simulation that this one is a part of; itself, where it is all there is."""
+        self.states: tuple[State, ...] | None = None
+        """States of the rows that an export writes; None: kept when graded, else unjudged."""
+        self._refiller = refiller
+        self._warned = False
+        self._grades: dict[str, Grade] = {}
+        self._graded = isinstance(rows, tuple | list) and any(row.verdict is not None for row in rows)
+
+    # Looking
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __repr__(self) -> str:
+        return summarise(self.rows, self.ledger, graded=self._graded)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The agent's tools, with the effects that the run knew."""
+        wire = self.rows[0].tools if len(self.rows) else []
+        if not wire:
+            return ()
+        known = {t["function"]["name"] for t in wire}
+        return parse_tools(wire, effects={k: v for k, v in self.manifest.effects.items() if k in known})
+
+    @property
+    def graded(self) -> bool:
+        """Whether ``grade`` has run."""
+        return self._graded
+
+    @property
+    def kept(self) -> Simulation:
+        """The rows to train on; before ``grade`` nobody knows them."""
+        return self._in_state("kept")
+
+    @property
+    def dropped(self) -> Simulation:
+        """The rows that a finding, the oracle or the judge spoke against."""
+        return self._in_state("dropped")
+
+    @property
+    def failed(self) -> Simulation:
+        """The rows without an ending: an error, the deadline, the budget, an interrupt."""
+        return self._in_state("failed")
+
+    @property
+    def unjudged(self) -> Simulation:
+        """The rows that reached an end and have no verdict."""
+        return self._in_state("unjudged")
+
+    @property
+    def ledger(self) -> Ledger:
+        """What became of every planned row, and what it cost."""
+        is_whole = self.whole is self and not self.manifest.record
+        planned = self.manifest.counts.get("planned") if is_whole else None
+        why = {row_id: g.why for row_id, g in self._grades.items() if g.verdict is None}
+        return Ledger.build(self.rows, planned=planned, unjudged=why)
+
+    @property
+    def pass_at(self) -> PassAt:
+        """pass@k and pass^k over the first wave; prints as one line."""
+        self._need_grades("pass_at")
+        return count_passes(self.rows, self.manifest.seed)
+
+    @property
+    def handoffs(self) -> HandoffTable:
+        """Hand-offs wanted and made, too early and too late."""
+        return count_handoffs(self.rows, self.tools)
+
+    @property
+    def certificate(self) -> Certificate:
+        """Pairs feasible, planned, played, met and kept, and why some are missing."""
+        manifest = self.manifest
+        return Certificate.build(manifest.axes, manifest.feasible(), self.rows, tools=self.tools)
+
+    def find(self, row_id: str) -> Row:
+        """Return one row by its id; raises InputError where there is none."""
+        row = next((row for row in self.rows if row.id == row_id), None)
+        if row is None:
+            some = ", ".join(repr(row.id) for row in self.rows[:3])
+            raise InputError(f"there is no row {row_id!r} here. Ids look like {some}.")
+        return row
+
+    def explain(self, row_id: str) -> str:
+        """Return all that is known of one row, to read."""
+        return explain_row(self.find(row_id), self._grades.get(row_id))
+
+    # Grading
+
+    def grade(
+        self,
+        rubric: Any = None,
+        judge: Any = None,
+        *,
+        fraction: float = 1.0,
+        severity: Mapping[str, Weight] | None = None,
+        require_admitted: bool = False,
+    ) -> Simulation:
+        """Give every row that reached an end a verdict, and return this simulation.
+
+        Args:
+            rubric: A text, list, mapping or path; None for the built-in one.
+            judge: A model; None for the customer's model, or the agent's when there is no
+                other. Scripted players have none: their rows are kept as ``unopposed``.
+            fraction: Share of the survivors that the judge reads; the others stay unjudged.
+            severity: Check to ``drop``, ``warn`` or ``ignore``.
+            require_admitted: Refuse a judge that :meth:`trust` has not admitted.
+
+        Raises:
+            JudgeError: The first 10 answers could not be read.
+            RunError: The judge has not been admitted.
+        """
+        how = self._grading(rubric, judge, fraction, severity)
+        if require_admitted and how.judge not in self.manifest.admitted:
+            msg = (
+                f"the judge {how.judge or None!r} has not been admitted, so its verdicts may be worth nothing. "
+                "Type data.trust(labels) with a few dozen rows labelled by people, then grade again."
+            )
+            raise RunError(msg)
+        path = None if self.folder is None else self.folder / "verdicts.jsonl"
+        self._take(grade_played(self._played, self._grades, how, path))
+        self.manifest = self.manifest.model_copy(update={"record": {}})  # it told of older verdicts
+        return self
+
+    def trust(self, labels: Any, *, rubric: Any = None, judge: Any = None) -> Trust:
+        """Hold a judge against people's labels, probe it, and admit it if it deserves that.
+
+        Args:
+            labels: Row id to keep, a list of ``{"id", "keep"}``, or a path of such lines.
+            rubric: As it was given to ``grade``.
+            judge: As it was given to ``grade``.
+
+        Raises:
+            InputError: A label cannot be read, or this judge has read none of the labelled rows.
+        """
+        report = hold_against(labels, self.rows, self._grading(rubric, judge))
+        if report.admitted:
+            admitted = [*self.manifest.admitted, report.judge]
+            self.manifest = self.manifest.model_copy(update={"admitted": admitted})
+            if self.folder is not None:
+                self.manifest.write(self.folder / "manifest.json")
+        return report
+
+    def refill(self, rows: int | None = None, kept: int | None = None) -> Simulation:
+        """Play what the kept rows lack, grade it the same way, and return this simulation.
+
+        Args:
+            rows: Rows to play at most; None: 200, with ``kept`` three times as many.
+            kept: Go on until so many rows are kept.
+
+        Raises:
+            RunError: These rows were loaded, or not graded.
+        """
+        self._need_grades("refill")
+        if self._refiller is None:
+            msg = "these rows were loaded, and nobody here can play more. Type simulate(..., run_dir=...) again, and refill that."
+            raise RunError(msg)
+        return self._refiller(self, rows, kept)
+
+    # Keeping
+
+    def filter(self, wanted: Callable[[Row], bool] | None = None, **values: str) -> Simulation:
+        """Return the rows for which ``wanted`` is true and whose situation has these ``values``."""
+        axes = self.manifest.axes
+        for axis in values:
+            if axes and axis not in axes:
+                raise InputError(f"there is no axis {axis!r} to filter by. The axes are {list(axes)}.")
+        return self._part(
+            lambda row: (
+                (wanted is None or wanted(row))
+                and all(row.situation.get(axis) == value for axis, value in values.items())
+            )
+        )
+
+    def sample(self, n: int, seed: int = 0) -> Simulation:
+        """Return ``n`` rows in their order; the seed decides which."""
+        if not 0 <= n <= len(self.rows):
+            raise InputError(f"sample({n}) of {len(self.rows)} rows: type a number from 0 to {len(self.rows)}.")
+        chosen = set(shuffled((row.id for row in self.rows), seed, "sample")[:n])
+        return self._part(lambda row: row.id in chosen)
+
+    def to_dataset(self) -> Any:
+        """Return all rows as a ``datasets.Dataset``, every key of a row a column."""
+        return to_dataset(self.rows)
+
+    def to_pandas(self) -> Any:
+        """Return all rows as a ``pandas.DataFrame``."""
+        return to_pandas(self.rows)
+
+    def export(self, path: Source, format: Format = "trl", *, reasoning: bool = False) -> Export:  # noqa: A002  the public name
+        """Write the rows that a trainer should see; prints what was left out.
+
+        Kept rows, once the simulation is graded; of a view (``data.dropped``) its own. Pairs
+        and labels (``dpo``, ``kto``) take kept and dropped rows.
+        """
+        states = self.states or (("kept",) if self._graded else ("unjudged",))
+        return export_rows(self.rows, path, format=format, states=states, reasoning=reasoning)
+
+    def save(self, path: Source) -> None:
+        """Write the simulation as a folder that ``load`` reads: rows, verdicts, manifest."""
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_rows(folder / "rows.jsonl", self._played)
+        if self._graded:
+            grades = (self._grades.get(row.id) or grade_of(row) for row in self.rows)
+            write_grades(folder / "verdicts.jsonl", filter(None, grades))
+        record = {} if self.whole is self else self._record()
+        self.manifest.model_copy(update={"record": record or self.manifest.record}).write(folder / "manifest.json")
+
+    def push_to_hub(
+        self,
+        repo: str,
+        *,
+        private: bool = True,
+        splits: Mapping[str, float] | None = None,
+        reasoning: bool = False,
+    ) -> Push:
+        """Publish the rows as a dataset with its card; earlier pushes stay in its history.
+
+        Args:
+            repo: ``owner/name``.
+            splits: Name to share of the rows, summing to 1; situations and twins stay together.
+            reasoning: Publish what the agent thought, too.
+        """
+        manifest = self.manifest.model_copy(update={"record": self._record()})
+        shares = splits or {"train": 1.0}
+        return push(self.rows, manifest, repo, private=private, splits=shares, reasoning=reasoning)
+
+    def report(self, path: Source) -> Path:
+        """Write one HTML page to look at, and return its path."""
+        tables = {"Hand-offs": str(self.handoffs), "Pairs": str(self.certificate)}
+        if self._graded:
+            tables = {"Passes": str(self.pass_at)} | tables
+        return write_report(Path(path), self.rows, self.ledger, tables=tables)
+
+    # Inside
+
+    def _record(self) -> dict[str, Any]:
+        """Return ledger, certificate and pass rates of the whole run, as its card tells them."""
+        if self.manifest.record:
+            return self.manifest.record
+        whole = self.whole
+        record = {"ledger": whole.ledger.to_json(), "certificate": whole.certificate.to_json()}
+        return record | ({"pass_at": str(whole.pass_at)} if whole.graded else {})
+
+    def _grading(
+        self, rubric: Any, judge: Any, fraction: float = 1.0, severity: Mapping[str, Weight] | None = None
+    ) -> Grading:
+        if judge is None:
+            judge, is_own = choose_judge(self.players)
+            if is_own and not self._warned:
+                self._warned = True
+                told = f"{name_model(judge)} judges its own conversations, and models are kind to themselves"
+                warnings.warn(f"{told}: name another with grade(judge=...).", stacklevel=3)
+        return open_grading(self.manifest, self.tools, rubric=rubric, judge=judge, fraction=fraction, severity=severity)
+
+    def _take(self, grades: Mapping[str, Grade]) -> None:
+        self._grades, self._graded = dict(grades), True
+        self.rows = join_grades(self._played, grades)
+
+    def _in_state(self, state: State) -> Simulation:
+        if state in ("kept", "dropped"):
+            self._need_grades(state)
+        part = self._part(lambda row: row.state == state)
+        part.states = (state,)
+        return part
+
+    def _part(self, wanted: Callable[[Row], bool]) -> Simulation:
+        part = Simulation(select_rows(self._played, map(wanted, self.rows)), self.manifest, players=self.players)
+        if self._graded:
+            part._take(self._grades)
+        part.whole, part.states = self.whole, self.states
+        return part
+
+    def _need_grades(self, name: str) -> None:
+        if not self._graded:
+            msg = f"these rows have no verdicts yet, so nobody knows what data.{name} is. Type data.grade() first."
+            raise RunError(msg)
+
+
+def load(source: Source) -> Simulation:
+    """Read a simulation from a run folder, or from the Hub by ``owner/name``.
+
+    Raises:
+        InputError: There is no such folder, or it holds no rows.
+    """
+    folder = Path(source)
+    if folder.is_dir():
+        rows, manifest, grades = read_folder(folder)
+        data = Simulation(rows, manifest, folder=folder)
+        if grades is not None:
+            data._take(grades)
+        return data
+    name = os.fspath(source)
+    if name.count("/") == 1 and not name.startswith((".", "/", "~")):
+        return Simulation(*pull(name))
+    msg = f"there is no folder {name!r}. Type the folder of a run, or 'owner/name' of a dataset on the Hub."
+    raise InputError(msg)
+
+
+def concat(simulations: Sequence[Simulation]) -> Simulation:
+    """Join simulations in the order given: shards of one plan give the rows of the whole run.
+
+    Raises:
+        InputError: Nothing is given, or two rows have one id.
+    """
+    if not simulations:
+        raise InputError("concat needs at least one simulation. Type ws.concat([a, b]).")
+    rows = [row for part in simulations for row in part.rows]
+    twice = next((row_id for row_id, n in Counter(row.id for row in rows).items() if n > 1), None)
+    if twice is not None:
+        msg = (
+            f"row {twice!r} stands in two simulations. Shards of one plan have rows of their own; rows of two "
+            "plans cannot be one simulation: export each."
+        )
+        raise InputError(msg)
+    manifest = join_manifests([part.manifest for part in simulations])
+    if any(part.whole is not part or part.manifest.record for part in simulations):
+        counts = {name: n for name, n in manifest.counts.items() if name != "planned"}
+        manifest = manifest.model_copy(update={"counts": counts})
+    joined = Simulation(tuple(rows), manifest, players=simulations[0].players)
+    joined._graded = all(part._graded for part in simulations)
+    joined._grades = {row_id: grade for part in simulations for row_id, grade in part._grades.items()}
+    return joined

@@ -1,0 +1,135 @@
+"""Showcase: the whole job on the bundled mobile operator, offline, said stage by stage."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from whilesim.cards.plan import Plan, measure_coverage
+from whilesim.cards.planning import plan as make_plan
+from whilesim.conversations.scripted import FAULTS
+from whilesim.keeping.rows import Row
+from whilesim.keeping.simulation import Simulation
+from whilesim.situations.covering import cover
+from whilesim.street import simulate
+
+_HERE = Path(__file__).parent / "demo"
+
+
+def demo_policy() -> str:
+    """Return the bundled policy: a mobile operator's support, 16 clauses."""
+    return (_HERE / "policy.md").read_text(encoding="utf-8")
+
+
+def demo_tools() -> list[dict[str, Any]]:
+    """Return the bundled tools: 13, in OpenAI's wrapped form."""
+    found: list[dict[str, Any]] = json.loads((_HERE / "tools.json").read_text(encoding="utf-8"))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """How well the checks saw one kind of planted misbehaviour."""
+
+    kind: str
+    planted: int
+    found: int
+    false_alarms: int
+    """Rows without any planted misbehaviour in which the check found this kind."""
+
+
+def count_faults(rows: Sequence[Row]) -> list[Fault]:
+    """Hold the findings of scripted rows against what was planted in them."""
+    counted = []
+    for kind in FAULTS:
+        planted = [r for r in rows if any(p["kind"] == kind for p in r.planted)]
+        clean = [r for r in rows if not r.planted]
+        counted.append(
+            Fault(
+                kind=kind,
+                planted=len(planted),
+                found=sum(any(f.check == kind for f in r.findings) for r in planted),
+                false_alarms=sum(any(f.check == kind for f in r.findings) for r in clean),
+            )
+        )
+    return counted
+
+
+def run_demo(folder: Path, *, situations: int = 150, seed: int = 0) -> tuple[Simulation, list[str]]:
+    """Do the whole job on the bundled policy and write its files.
+
+    Returns:
+        The graded simulation, and what to tell a person about each stage.
+    """
+    began = time.monotonic()
+    plan = make_plan(tools=demo_tools(), system_prompt=demo_policy(), situations=situations, seed=seed)
+    lines = [*_tell_plan(plan, situations)]
+    data = simulate("scripted", plan=plan, run_dir=folder, progress=False)
+    lines += _tell_play(data)
+    data.grade()
+    lines += _tell_grades(data)
+    data.report(folder / "report.html")
+    data.kept.export(folder / "train.jsonl", format="trl")
+    lines += [
+        "",
+        f"{len(data.rows)} rows, the report and a training file are in {folder}/",
+        f"  open {folder / 'report.html'}",
+        f"{time.monotonic() - began:.1f} s" + (f", {peak:.0f} MB at most" if (peak := _peak_memory()) else ""),
+    ]
+    return data, lines
+
+
+def _tell_plan(plan: Plan, situations: int) -> Iterator[str]:
+    axes, coverage = plan.axes, plan.coverage
+    whole = cover(axes)
+    part = measure_coverage(axes, (), [dict(r) for r in cover(axes, rows=situations).rows])
+    complete = cover(axes, forbid=plan.space.forbidden)
+    yield f"policy       {len(plan.policy.clauses)} clauses; tools {len(plan.tools)}"
+    yield f"situations   {' x '.join(str(len(v)) for v in axes.values())} = {plan.size:,} in the plain product"
+    yield (
+        f"  without constraints: {len(whole.rows)} rows hold every pair ({whole.bound} is the floor); "
+        f"{situations} rows hold {part.covered:,} of {part.feasible:,} pairs (at most {part.reachable:,})"
+    )
+    yield (
+        f"  with constraints: {coverage.feasible:,} pairs can happen; {len(complete.rows)} rows hold them all "
+        f"({complete.bound} is the floor); the {situations} chosen hold {coverage.covered:,} (at most {coverage.reachable:,})"
+    )
+    wanted = ", ".join(f"{n} {end}" for end, n in sorted(plan.ends.items()))
+    yield f"cards        {len(plan.cards)}, chosen of {len(plan.cards) * 4} by {plan.embedder}; they want: {wanted}"
+
+
+def _tell_play(data: Simulation) -> Iterator[str]:
+    sizes = [len(r.messages) - 1 for r in data.rows]
+    stops = Counter(r.stop for r in data.rows)
+    yield (
+        f"rollouts     {len(data.rows)} conversations, median {statistics.median(sizes):g} messages; "
+        + ", ".join(f"{n} {stop}" for stop, n in stops.most_common())
+    )
+    yield "planted misbehaviour and what the checks found"
+    for fault in count_faults(data.rows):
+        yield f"  {fault.kind:<28} {fault.found:>3} of {fault.planted:>3} found, {fault.false_alarms} false alarms"
+
+
+def _tell_grades(data: Simulation) -> Iterator[str]:
+    yield ""
+    yield str(data.ledger)
+    yield f"pass rate    {data.pass_at}"
+    yield "hand-offs"
+    yield from (f"  {line}" for line in str(data.handoffs).splitlines())
+
+
+def _peak_memory() -> float | None:
+    """Return the most memory this process has held, in MB; None where the system does not say (Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)

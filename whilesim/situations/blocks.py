@@ -1,0 +1,262 @@
+"""Blocks: a document as headings, paragraphs, items, table rows and quotes.
+
+Read line by line, not as CommonMark: prompts indent as they like, number paragraphs by hand, and
+write headings in capitals, in bold or as a label. Each block keeps its place, so that every word of
+a clause can be shown in the source.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Literal
+
+from whilesim.core.templates import load_words
+from whilesim.situations.documents import CLOSED, OPENED
+from whilesim.situations.norms import Unit, language_of, unit
+
+BlockKind = Literal["heading", "paragraph", "item", "row", "quote"]
+
+
+@dataclass(slots=True)
+class Block:
+    """One piece of a document: ``text[start:end]``, mark of list or quote left out."""
+
+    kind: BlockKind
+    start: int
+    end: int
+    headings: tuple[str, ...] = ()
+    """Headings above it, outermost first; a heading's own text is the last."""
+    mark: str = ""
+    """An item's bullet or number."""
+    level: int = 0
+    """Of a heading: 0 a region, 1 to 6 as in markdown, above that a heading without a mark."""
+    parent: int | None = None
+    """Index of the item that an item or a paragraph stands under."""
+    group: int = 0
+    """Blocks of one list, table or paragraph share it."""
+    header: tuple[str, ...] = ()
+    """A row's column names; empty where the table has none."""
+
+
+_LISTS = load_words("policy_marks")
+_ITEM = re.compile(rf"(?P<mark>{'|'.join(_LISTS['bullets'] + _LISTS['numbers'])})\s*(?=\S)", re.IGNORECASE)
+_HEADING = re.compile(r"(#{1,6})(?:[ \t]+|(?<=##)(?=[^\s#\d]))(.*?)[ \t]*#*[ \t]*$")
+_BREAK = re.compile(r"([-*_=~])(?:[ \t]*\1){2,}[ \t]*$")
+_SEPARATOR = re.compile(r"(?=.*\|)\|?[\s:|-]*-{2,}[\s:|-]*$")
+_BOLD = re.compile(r"(?:\W{0,3}\s)?(\*\*|__)(?=\S)(?:(?!\1).)+\1[:：]?$")
+_ENDED = re.compile(r"[.!?:;。！？：；؟…][\"'”’」』)）*_`]*$")
+_COLON = (":", "：")
+_CALL = re.compile(r"`?[a-z]\w*_\w+`?\s*\(")
+_KEYED = re.compile(r"(?:\*\*)?[^\W\d_][\w ]{0,20}:(?:\*\*)?\s")
+
+
+def read_blocks(text: str) -> list[Block]:
+    """Return the blocks of a document's text, in order."""
+    reader = _Reader(text)
+    for number in range(len(reader.lines)):
+        reader.read(number)
+    return reader.blocks
+
+
+@dataclass(slots=True)
+class _Reader:
+    text: str
+    lines: list[tuple[int, str]] = field(default_factory=list)
+    """Start of each line's first word, and the line stripped."""
+    widths: list[int] = field(default_factory=list)
+    """Characters of the longest line in each line's paragraph."""
+    blocks: list[Block] = field(default_factory=list)
+    above: list[tuple[int, str]] = field(default_factory=list)
+    items: list[tuple[int, str, int]] = field(default_factory=list)
+    """Open items: indent, style of mark, index of block."""
+    header: tuple[str, ...] = ()
+    group: int = 0
+    fresh: bool = True
+    """The line before is blank, or there is none."""
+    language: str = "en"
+
+    def __post_init__(self) -> None:
+        self.language = language_of(self.text)
+        at = 0
+        for line in self.text.split("\n"):
+            self.lines.append((at + len(line) - len(line.lstrip()), line.strip()))
+            at += len(line) + 1
+        for _, run in groupby((len(line) for _, line in self.lines), key=bool):
+            lengths = list(run)
+            self.widths += [max(lengths)] * len(lengths)
+
+    def read(self, number: int) -> None:
+        start, line = self.lines[number]
+        indent = start - self.text.rfind("\n", 0, start) - 1
+        item = _ITEM.match(line)
+        if line and not self._mark(number, line, start):
+            if (line.count("|") > 1 and (line[0] == "|" or self.header)) or _SEPARATOR.match(
+                self._line(number + 1)
+            ):
+                self._row(number, line, start)
+            elif line[0] == ">":
+                self._quote(line, start)
+            elif item and not self._is_numbered_title(number, item):
+                self._item(item, start, indent)
+            elif item:
+                self._head(8 + item["mark"].count("."), start + item.end(), start + len(line))
+            else:
+                self._text(number, line, start, indent)
+        self.fresh = not line
+
+    def _line(self, number: int) -> str:
+        return self.lines[number][1] if number < len(self.lines) else ""
+
+    def _add(self, kind: BlockKind, start: int, end: int, **more: Any) -> None:
+        headings = tuple(heading for _, heading in self.above)
+        self.blocks.append(Block(kind, start, end, headings, group=self.group, **more))
+
+    def _leave(self) -> None:
+        """End the open list or table: what follows stands at the margin again."""
+        self.items, self.header = [], ()
+        self.group += 1
+
+    def _head(self, level: int, start: int, end: int) -> None:
+        self._leave()
+        self.above = [(n, heading) for n, heading in self.above if n < level]
+        self.above.append((level, clean(self.text[start:end]).rstrip(":： ")))
+        self._add("heading", start, end, level=level)
+
+    def _mark(self, number: int, line: str, start: int) -> bool:
+        """Read a line that is a heading, a region's edge or a break; false when it is none."""
+        heading = _HEADING.match(line)
+        if heading:
+            self._head(len(heading[1]), start + heading.start(2), start + heading.end(2))
+        elif line[0] == OPENED:
+            self._head(0, start + 1, start + len(line))
+        elif line[0] == CLOSED or _BREAK.match(line):
+            self._leave()
+            self.above = [a for a in self.above if a[0] < 7] if line[0] != CLOSED else []
+        elif re.match(r"={3,}$", self._line(number + 1)):
+            self._head(1, start, start + len(line))
+        else:
+            return False
+        return True
+
+    def _row(self, number: int, line: str, start: int) -> None:
+        if _SEPARATOR.match(self._line(number + 1)):
+            self._leave()
+            self.header = tuple(clean(cell) for cell in cells(line))
+        elif not _SEPARATOR.match(line):
+            self._add("row", start, start + len(line), header=self.header)
+
+    def _quote(self, line: str, start: int) -> None:
+        skip = len(line) - len(line.lstrip("> \t"))
+        if self.blocks and self.blocks[-1].kind == "quote" and not self.fresh:
+            self.blocks[-1].end = start + len(line)
+        elif skip < len(line):
+            self._leave()
+            self._add("quote", start + skip, start + len(line))
+
+    def _item(self, item: re.Match[str], start: int, indent: int) -> None:
+        style = re.sub(
+            r"\d+", "1", re.sub(r"[a-z]", "a", re.sub(r"[一二三四五六七八九十]", "一", item["mark"].lower()))
+        )
+        style = style if re.search(r"\w", style) else "-"
+        self.group += not self.items
+        self.items = [i for i in self.items if i[0] <= indent]
+        known = next((n for n, (i, s, _) in enumerate(self.items) if (i, s) == (indent, style)), None)
+        if known is not None:
+            del self.items[known:]
+        deeper = style == "-" or style.count("1") > 1 or style[0] in "(（"
+        while self.items and self.items[-1][0] == indent and not (deeper and self.items[-1][1] != "-"):
+            self.items.pop()
+        parent = self.items[-1][2] if self.items else None
+        self.items.append((indent, style, len(self.blocks)))
+        self._add("item", start + item.end(), start + len(item.string), mark=item["mark"], parent=parent)
+
+    def _text(self, number: int, line: str, start: int, indent: int) -> None:
+        last = self.blocks[-1] if self.blocks else None
+        if last and not self.fresh and self._joins(last, line, indent, self.widths[number]):
+            last.end = start + len(line)
+            return
+        self.items = [i for i in self.items if i[0] < indent] if self.fresh else []
+        if self._is_title(number, line):
+            self._head(7, start, start + len(line))
+            return
+        if clean(line).endswith(_COLON) and (_BOLD.match(line) or _shouts(line)):
+            self.above = [a for a in self.above if a[0] < 7]
+        if not self.items and (self.fresh or not last or last.kind != "paragraph"):
+            self._leave()
+        self._add("paragraph", start, start + len(line), parent=self.items[-1][2] if self.items else None)
+
+    def _joins(self, last: Block, line: str, indent: int, width: int) -> bool:
+        """Say whether a line goes on with the block before: the writer broke a line, not a thought."""
+        written = self.text[last.start : last.end]
+        if _KEYED.match(line) or _CALL.match(line) or last.kind not in ("item", "paragraph", "quote"):
+            return False
+        if last.kind == "item" and self.items and indent > self.items[-1][0]:
+            return True
+        flows = (
+            width >= 55
+            and len(written.rsplit("\n", 1)[-1].strip()) > 0.72 * width
+            and not written.endswith(_COLON)
+        )
+        if _BOLD.match(written) or (_ENDED.search(written) and not flows):
+            return False
+        return flows or line[0].islower() or not (line[0].isascii() or line[0].isupper())
+
+    def _is_numbered_title(self, number: int, item: re.Match[str]) -> bool:
+        """Say whether ``6. REFUNDS`` is a heading: what follows is not its neighbour in a list."""
+        mark, body = item["mark"], item.string[item.end() :]
+        later = next((n for n in range(number + 1, len(self.lines)) if self.lines[n][1]), None)
+        if later is None or not re.search(r"\w", mark) or mark[0] in "(（①" or not self._is_title_like(body):
+            return False
+        after = _ITEM.match(self.lines[later][1])
+        if after:
+            dotted = re.match(r"\d+\.\d", after["mark"]) and not re.match(r"\d+\.\d", mark)
+            return bool(dotted) or (mark[0] in "一二三四五六七八九十第§" and after["mark"][0] != mark[0])
+        start, follows = self.lines[later]
+        indented = self.text[start - 1 : start] in (" ", "\t")
+        listed = self.blocks and self.blocks[-1].kind == "item" and not _shouts(body)
+        return not (indented or listed or follows[0] in "#|")
+
+    def _is_title(self, number: int, line: str) -> bool:
+        """Say whether a line is a heading without a mark: bold, in capitals, or short and alone."""
+        said = unit(clean(line), self.language)
+        if not said.length or said.length > 12:
+            return False
+        later = next((line for _, line in self.lines[number + 1 :] if line), "")
+        if said.text.endswith(_COLON) and (said.strong or _ITEM.match(later)):
+            return False
+        if _BOLD.match(line):
+            return True
+        if _shouts(said.text) or not later or self._line(number + 1) or (self.blocks and not self.fresh):
+            return _shouts(said.text)
+        if said.text.endswith(_COLON):
+            return later[0] not in "|>"
+        return self._is_title_like(line) and (line[0].isupper() or not line[0].isascii())
+
+    def _is_title_like(self, body: str) -> bool:
+        said: Unit = unit(clean(body), self.language)
+        ended = _ENDED.search(said.text) or re.search(r"[:：]\s", said.text)
+        return 0 < said.length <= 8 and not ended and not said.strong and not said.has("if")
+
+
+def _shouts(body: str) -> bool:
+    letters = [c for c in body if c.isalpha()]
+    return len(letters) >= 4 and all(c.isupper() for c in letters) and not body.endswith((".", "!"))
+
+
+_LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*(?:\([^()]*\)[^()]*)*\)")
+_MARKUP = re.compile(r"\*\*|__(?=\S)|(?<=\S)__|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)|\\$|\n\s*>", re.MULTILINE)
+
+
+def clean(text: str) -> str:
+    """Return the text on one line, emphasis and link targets left out; names with underscores stay."""
+    text = _LINK.sub(r"\1", text) if "](" in text else text
+    if not re.search(r"[*_\\>]", text):
+        return " ".join(text.split())
+    return " ".join(_MARKUP.sub(lambda m: " " if m[0][0] == "\n" else "", text).split())
+
+
+def cells(line: str) -> list[str]:
+    """Split a table line at its bars."""
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]

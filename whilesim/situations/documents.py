@@ -1,0 +1,171 @@
+"""Documents: any policy text as plain markdown, each character with its place in the source.
+
+Markdown, plain text, HTML and JSX all become lines with ``#``, ``- ``, ``1. `` and ``|``. What no
+reader of rules needs (front matter, comments, template statements, code, imports, quoted speech in
+a block of code) becomes spaces of the same length, so that places survive; HTML is rewritten, and
+each character remembers where it came from. Placeholders such as ``{{limit}}`` stay: a rule may
+hang on them.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from whilesim.core.templates import load_words
+from whilesim.situations.norms import shared, unit
+
+OPENED, CLOSED = "\x01", "\x02"
+"""Stand before the name of a region (``<rules>``), and where it ends (``</rules>``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text as markdown; ``offsets`` holds each character's place in the source, None for the same."""
+
+    text: str
+    offsets: Sequence[int] | None = None
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the place in the source of ``text[start:end]``."""
+        if self.offsets is None or start >= end:
+            return start, end
+        return self.offsets[start], self.offsets[end - 1] + 1
+
+
+_MARKS = load_words("policy_marks")
+_BLANKED = re.compile("|".join(_MARKS["blanked"]), re.DOTALL | re.MULTILINE | re.IGNORECASE)
+_ODD = {c: " " for c in range(32) if c not in (9, 10)} | {0x2028: "\n", 0x2029: "\n"}
+_ODD |= {ord(c): " " for c in "\u00a0\u200b\u200c\u200d\u200e\u200f\u202f\u2060\u3000\ufeff"}
+_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)((?:\s[^<>]*?)?)\s*/?>")
+_BLOCKS, _INLINE = (frozenset(_MARKS[name].split()) for name in ("block", "inline"))
+_REGION = re.compile(r"^[ \t]*<(/?)([a-zA-Z][\w-]*)>[ \t]*$", re.MULTILINE)
+_TITLE = re.compile(r"\b(?:title|question|label|summary|header)\s*=\s*\{?([\"'])(.+?)\1")
+_FENCE = re.compile(
+    r"^[ \t]*(```+|~~~+)[ \t]*([\w-]*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE
+)
+_SPOKEN = re.compile(r"[\"“«][^\"”»]*(?:[\"”»]|\Z)")
+_SPEAKER = re.compile(r"^\W*([^\W\d_][\w ]{0,20})\s*[:：]", re.MULTILINE)
+
+
+def read_document(source: str) -> Document:
+    """Return the source as markdown with the place of each character; never fails on a text."""
+    text = source.replace("\r\n", " \n").replace("\r", "\n").translate(_ODD)
+    text = _FENCE.sub(_open_fence, _BLANKED.sub(_blank, text))
+    if sum(1 for tag in _TAG.finditer(text) if tag[2].lower() in _BLOCKS or tag[2][0].isupper()) >= 3:
+        return _from_markup(text)
+    text = _name_regions(text)
+    return Document(_TAG.sub(lambda tag: _blank(tag) if tag[1] or _is_markup(tag[2]) else tag[0], text))
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def _is_markup(name: str) -> bool:
+    return name.lower() in _BLOCKS | _INLINE or name[0].isupper()
+
+
+def speakers(text: str) -> int:
+    """Count the lines that begin with a speaker: ``Customer: ...``."""
+    return sum(1 for name in _SPEAKER.findall(text) if shared("speakers").fullmatch(name.strip()))
+
+
+def _open_fence(fence: re.Match[str]) -> str:
+    """Blank a fence that is code, dialogue or an example; of any other only the marks and the speech.
+
+    A quoted sentence stays when it grants a right in law with a number: it binds whoever says it.
+    """
+    before = fence.string[: fence.start()].rstrip().rsplit("\n", 1)[-1]
+    announced = before.endswith((":", "：")) and re.search(shared("roles.example"), before)
+    prose = fence[2].lower() in ("", "text", "txt", "markdown", "md") and not re.match(r"\s*[\[{<]", fence[3])
+    if not prose or announced or speakers(fence[3]) > 1:
+        return _blank(fence)
+
+    def silence(speech: re.Match[str]) -> str:
+        kept = re.sub(
+            r"[^.!?\n]+(?:\n[^.!?\n]+)*[.!?]*", lambda s: s[0] if _binds(s[0]) else _blank(s), speech[0]
+        )
+        return re.sub(r"[\"“”«»]", " ", kept)
+
+    start, end = fence.start(3) - fence.start(), fence.end(3) - fence.start()
+    body = fence[3] if fence[2] in ("markdown", "md") else _SPOKEN.sub(silence, fence[3])
+    return re.sub(r"[^\n]", " ", fence[0][:start]) + body + re.sub(r"[^\n]", " ", fence[0][end:])
+
+
+def _binds(sentence: str) -> bool:
+    return unit(sentence).amount and shared("law").search(sentence) is not None
+
+
+def _name_regions(text: str) -> str:
+    """Mark ``<rules>`` ... ``</rules>`` on lines of their own as a region; blank the example regions."""
+    paired = {m[2] for m in _REGION.finditer(text) if f"</{m[2]}>" in text and m[2].lower() not in _BLOCKS}
+    for name in sorted(paired):
+        if shared("roles.example").match(re.sub(r"[_-]", " ", name)):
+            text = re.sub(rf"<{name}>.*?</{name}>", _blank, text, flags=re.DOTALL)
+
+    def mark(tag: re.Match[str]) -> str:
+        return tag[0] if tag[2] not in paired else (CLOSED if tag[1] else OPENED + tag[2]).ljust(len(tag[0]))
+
+    return _REGION.sub(mark, text)
+
+
+@dataclass(slots=True)
+class _Markdown:
+    """Markdown under construction, with each character's place."""
+
+    flowing: bool
+    """White space is collapsed: the source is a web page, not markdown with components."""
+    chars: list[str] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    lists: list[str] = field(default_factory=list)
+    in_cell: bool = False
+    in_header: bool = False
+
+    def put(self, text: str, place: int) -> None:
+        self.chars.extend(text)
+        self.places.extend([place] * len(text))
+
+    def copy(self, text: str, place: int) -> None:
+        for token in re.finditer(r"&#?\w{2,8};|\s+|[^\s&]+|&", text):
+            at, piece = place + token.start(), token[0]
+            if piece.isspace() and (self.flowing or self.in_cell):
+                self.put("" if self.chars[-1:] and self.chars[-1] in " \n" else " ", at)
+            elif piece[0] == "&":
+                self.put(html.unescape(piece).replace("\n", " "), at)
+            else:
+                self.chars.extend(piece)
+                self.places.extend(range(at, at + len(piece)))
+
+    def tag(self, tag: re.Match[str]) -> None:
+        name, closing, title = tag[2].lower(), bool(tag[1]), _TITLE.search(tag[3])
+        mark = _MARKS["marks"].get(name, ("", "") if name in _INLINE else ("\n\n", "\n\n"))[closing]
+        if name in ("ul", "ol"):
+            self.lists = self.lists[:-1] if closing else [*self.lists, "1. " if name == "ol" else "- "]
+        elif name == "li":
+            mark = "" if closing else "\n" + "  " * (len(self.lists) - 1) + (self.lists or ["- "])[-1]
+        elif name == "tr" and closing and self.in_header:
+            mark, self.in_header = "\n|---|\n", False
+        elif title and not closing and name not in _INLINE:
+            mark = f"\n\n**{title[2]}**\n\n"
+        self.in_header |= name == "th"
+        self.in_cell = not closing if name in ("td", "th") else self.in_cell
+        self.put(mark.replace("\n", " ") if self.in_cell else mark, tag.start())
+
+
+def _from_markup(text: str) -> Document:
+    page = re.match(r"\s*<", text) is not None and not re.search(
+        r"^\s*(?:#{1,6} |[-*] |\d+[.)] )", text, re.MULTILINE
+    )
+    out, at = _Markdown(flowing=page), 0
+    for tag in _TAG.finditer(text):
+        out.copy(text[at : tag.start()], at)
+        at = tag.end()
+        if _is_markup(tag[2]):
+            out.tag(tag)
+        else:
+            out.copy(tag[0], tag.start())
+    out.copy(text[at:], at)
+    return Document("".join(out.chars), out.places)

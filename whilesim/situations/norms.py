@@ -1,0 +1,270 @@
+"""Norms: is a piece of text a rule, and of which kind; by word lists, in a dozen languages.
+
+Each language is a file ``words/policy_<code>.yaml`` of cues: what says must, must not, may, only,
+hand over; how an order begins; how a persona or an introduction begins. A text in a language
+without a file is read by structure, numbers and units alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from typing import Any, Literal
+
+from whilesim.core.templates import load_words
+
+ClauseKind = Literal["must", "must_not", "may", "condition", "handoff"]
+
+_LATIN = ("en", "de", "es", "pt", "fr", "it")
+_UNSPACED = ("zh", "ja", "ko")
+_SCRIPTS = {code: re.compile(letters) for code, letters in load_words("policy_marks")["scripts"].items()}
+_WORDS = re.compile(r"[^\W\d_]+")
+_WIDE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+_PLAIN_WORD = re.compile(r"[^\W_\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af][\w'’-]*")
+_TOKEN = re.compile(r"[^\W\d][\w'’-]*")
+_LABEL = re.compile(r"[^\W\d_][\w&/'’()-]{0,30}(?: [\w&/'’()-]{1,30}){0,4}[:：]\s+")
+_OPENING = " *_\"'“”‘’«»（(`"
+_ALONE = re.compile(
+    r"\W*(?:https?://|www\.)\S+\W*|\W{0,3}[\"“«„「『].*[\"”»“」』]\W{0,2}|.*[?？؟][\"”»)*]*", re.DOTALL
+)
+_KEY = re.compile(r"\W{0,4}([^:：\n]{1,40}?)[*_\s]*[:：][*_\s]*(.*)", re.DOTALL)
+_REACH = re.compile(r"[,.;:，。；]|\b(?:and|then|und|by|y|e|et)\b")
+PLACEHOLDER = re.compile(r"\$?\{+[^{}\n]{1,60}\}+|\[[^\[\]\n]{1,60}\](?!\()|<[a-z][\w -]{0,40}>|%\(?\w+\)?s")
+
+
+@cache
+def shared(name: str) -> re.Pattern[str]:
+    """Return a list of ``policy_shared.yaml`` as one pattern; the role of a heading is ``roles.NAME``."""
+    lists = load_words("policy_shared")
+    pieces = lists["roles"][name[6:]] if name.startswith("roles.") else lists[name]
+    return re.compile(rf"(?<![A-Za-zÀ-ɏ])(?:{'|'.join(pieces)})", re.IGNORECASE)
+
+
+@cache
+def cue(language: str, name: str) -> re.Pattern[str]:
+    """Return the cue ``name`` of a language as one pattern; it never matches where the language has none."""
+    joined = "|".join(load_words(f"policy_{language}").get(name) or ["(?!)"])
+    if language in _UNSPACED:
+        return re.compile(joined)
+    prefix = "[وفبل]?" if language == "ar" else ""
+    return re.compile(rf"(?<![\w-]){prefix}(?:{joined})(?!\w)", re.IGNORECASE)
+
+
+@cache
+def _small_words() -> dict[str, tuple[str, ...]]:
+    lists = {code: frozenset(load_words(f"policy_{code}")["stopwords"]) for code in _LATIN}
+    return {w: tuple(c for c in _LATIN if w in lists[c]) for w in sorted(frozenset().union(*lists.values()))}
+
+
+def language_of(text: str, default: str = "en") -> str:
+    """Return the two-letter code of the text's language: by script, then by small words; else ``default``."""
+    words = _WORDS.findall(text.casefold())
+    if not text.isascii():
+        letters = sum(map(len, words))
+        for code, script in _SCRIPTS.items():
+            if len(script.findall(text)) > 0.3 * letters:
+                return code
+    fallback = default if default in _LATIN else "en"
+    if len(words) < 4:
+        return fallback
+    counts = dict.fromkeys(_LATIN, 0)
+    for word in words:
+        for code in _small_words().get(word, ()):
+            counts[code] += 1
+    best = max(_LATIN, key=lambda code: counts[code])
+    return best if counts[best] > counts[fallback] + (default == fallback) else fallback
+
+
+@lru_cache(maxsize=16384)
+def unit(text: str, default: str = "en") -> Unit:
+    """Return the text as a unit in its own language, or in ``default`` where it is too short to tell."""
+    return Unit(text, language_of(text, default))
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A sentence, an item, a heading, and what its words say; each answer is worked out once."""
+
+    text: str
+    language: str
+
+    def has(self, *cues: str) -> bool:
+        """Say whether one of the cues stands anywhere in the text."""
+        return any(cue(self.language, name).search(self.text) for name in cues)
+
+    def main_has(self, *cues: str) -> bool:
+        """Say the same of the main clause: what a condition denies is not what the sentence forbids."""
+        return any(cue(self.language, name).search(self._main) for name in cues)
+
+    def starts(self, *cues: str) -> bool:
+        """Say whether the text begins with one of the cues, marks of emphasis and quotation aside."""
+        bare = self.text.lstrip(_OPENING)
+        return any(cue(self.language, name).match(bare) for name in cues)
+
+    @cached_property
+    def _main(self) -> str:
+        return shared("subordinate").sub(" ", self.text)
+
+    @cached_property
+    def length(self) -> int:
+        """Words, placeholders not counted; two characters of a script without spaces are one."""
+        bare = PLACEHOLDER.sub(" ", self.text)
+        return len(_PLAIN_WORD.findall(bare)) + (len(_WIDE.findall(bare)) + 1) // 2
+
+    @cached_property
+    def amount(self) -> bool:
+        """A number with a unit, or a placeholder in its place."""
+        return any(shared(name).search(self.text) for name in ("money", "times", "amounts"))
+
+    @cached_property
+    def key(self) -> tuple[str, str] | None:
+        """Key and value of ``Key: value``."""
+        found = _KEY.match(self.text)
+        return (found[1].strip("*_ "), found[2].strip()) if found else None
+
+    @cached_property
+    def orders(self) -> bool:
+        """The main clause is an order: ``Ask for``, ``If it fails, try again``, ``Verifique``."""
+        text = self.text.lstrip(_OPENING)
+        if self.language == "en":
+            return _orders_in_english(text)
+        order = cue(self.language, "imperative")
+        return any(order.match(part) for part in (text, *re.split(r"[,，、،:：]\s*", text)[1:3]))
+
+    @cached_property
+    def hands_off(self) -> bool:
+        """The agent is to hand the customer to a person or a team."""
+        text = cue(self.language, "not_handoff").sub(" ", self.text)
+        for name in ("handoff", "handoff_person"):
+            for found in cue(self.language, name).finditer(text):
+                if not shared("denials").search(_REACH.split(text[: found.start()])[-1][-40:]):
+                    return True
+        return self.has("handoff_noun") and (self.has("if") or self.amount)
+
+    @cached_property
+    def firm(self) -> bool:
+        """A duty, a prohibition or a hand-off."""
+        return self.main_has("must", "must_not") or self.hands_off
+
+    @cached_property
+    def strong(self) -> bool:
+        """A rule beyond doubt: firm, a permission or an order."""
+        return self.firm or self.has("may") or self.orders
+
+    def excluded(self, *, fragment: bool = False) -> bool:
+        """Say whether it cannot be a rule: persona, fact, question, speech, placeholder.
+
+        Args:
+            fragment: One word is enough, because a lead-in or a list of prohibitions completes it.
+        """
+        if self.length < 2 - fragment or _ALONE.fullmatch(self.text):
+            return True
+        if self.key:
+            name, value = self.key
+            if shared("fact_keys").fullmatch(name) or shared("dropped_keys").fullmatch(name):
+                return True
+            if not unit(value).length and not cue(self.language, "only").search(name):
+                return True
+        if self.starts("persona"):
+            return not self.main_has("must", "must_not", "only")
+        return (self.starts("intro") or self.has("history")) and not self.main_has("must", "must_not")
+
+    def kind(self, fallback: ClauseKind = "condition") -> ClauseKind:
+        """Return the kind of what is known to be a rule; ``fallback`` decides a fragment."""
+        if self.hands_off:
+            return "handoff"
+        if self.orders and not self._forbids_first:
+            return "must"
+        if self.main_has("must_not"):
+            return "must_not"
+        if not self.main_has("must"):
+            if self.main_has("only") and (self.has("may") or self.amount):
+                return "condition"
+            if self.main_has("may"):
+                return "may"
+        return "must" if self.has("must") else fallback
+
+    @property
+    def _forbids_first(self) -> bool:
+        found = cue(self.language, "must_not").search(self._main) or cue(self.language, "weak_not").search(
+            self._main
+        )
+        return found is not None and len(self._main[: found.start()].split()) <= (
+            2 if self.language == "en" else 4
+        )
+
+
+@cache
+def _english() -> dict[str, Any]:
+    words = load_words("policy_en")
+    names = ("verbs", "noun_verbs", "tail_nouns", "not_verbs", "determiners", "finite")
+    sets = {name: frozenset(words[name]) for name in names}
+    leading = rf"(?:{'|'.join(words['leading'])})\b[^,:;.!?]{{0,160}}[,:]\s*"
+    adverbs = "|".join(words["adverbs"])
+    return sets | {
+        "leading": re.compile(leading, re.IGNORECASE),
+        "adverbs": re.compile(adverbs, re.IGNORECASE),
+    }
+
+
+def _orders_in_english(text: str) -> bool:
+    lists = _english()
+    for _ in range(3):
+        opening = lists["leading"].match(text) or _LABEL.match(text)
+        text = text[opening.end() :].lstrip(_OPENING) if opening else text
+    tokens = list(_TOKEN.finditer(text[:200]))
+    while tokens and lists["adverbs"].fullmatch(tokens[0][0]) and tokens[0][0].lower() not in lists["verbs"]:
+        tokens.pop(0)
+    if len(tokens) < 2 or (tokens[0].start() > 2 and text[0].isdigit()):
+        return False
+    first, second, third = ([t[0].lower() for t in tokens] + [""])[:3]
+    if (
+        third in lists["finite"]
+        and second not in lists["determiners"] | lists["not_verbs"]
+        and "," not in text[: tokens[2].start()]
+    ):
+        return False
+    if first not in lists["verbs"]:
+        return (
+            first not in lists["not_verbs"]
+            and not first.endswith(("ing", "ed", "ly", "s"))
+            and second in lists["determiners"]
+        )
+    if first not in lists["noun_verbs"]:
+        return second not in lists["finite"]
+    names = tokens[1][0][0].isupper() and third[:1].isalpha() and tokens[2][0][0].isupper()
+    return second not in lists["tail_nouns"] and not text[tokens[0].end() :].startswith(",") and not names
+
+
+_END = re.compile(r"[.!?…]+[\"'”’»)\]*_`]*(?=\s|$)|[。！？；؟]+[”’」』）)】*]*|(?<=[a-z])\.(?=[A-Z][a-z])")
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Return start and end of each sentence, white space around it left out.
+
+    A full stop inside brackets or a quotation, or after an abbreviation, ends nothing.
+    """
+    found, start = [], 0
+    for end in _END.finditer(text):
+        after = text[end.end() :].lstrip()
+        latin = end[0][0] not in "。！？；؟"
+        if latin and (after[:1].islower() or shared("abbreviations").search(text[start : end.start() + 1])):
+            continue
+        if not _opens(text[start : end.end()], after[:300]):
+            found.append((start, end.end()))
+            start = end.end()
+    found.append((start, len(text)))
+    trimmed = [(s + len(text[s:e]) - len(text[s:e].lstrip()), s + len(text[s:e].rstrip())) for s, e in found]
+    return [(s, e) for s, e in trimmed if s < e and re.search(r"\w", text[s:e])]
+
+
+def _opens(said: str, after: str) -> bool:
+    """Say whether a bracket or a quotation is open that closes later."""
+    pairs = ("()", "[]", "（）", "“”", "「」", "«»")
+    if any(said.count(a) > said.count(b) and b in after for a, b in pairs) or (
+        said.count('"') % 2 and '"' in after
+    ):
+        return True
+    singles = len(re.findall(r"(?<!\w)'(?=\w)", said)) - len(re.findall(r"(?<=[\w.!?])'(?!\w)", said))
+    return singles > 0 and re.search(r"[\w.!?]'(?!\w)", after) is not None

@@ -1,0 +1,145 @@
+"""Ordering: rows in an order, and with free cells set, such that every prefix covers much.
+
+The next row is always the one with the most tuples not seen before: a prefix then holds at
+least 1 - 1/e of what any choice of as many of these rows holds [1]. A cell none of whose
+tuples is seen there for the first time is free, and is set again to what helps most.
+
+    [1] Nemhauser, Wolsey, Fisher (1978). An analysis of approximations for maximizing
+        submodular set functions. Mathematical Programming 14, 265-294.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import chain, islice, product
+from math import prod
+
+import numpy as np
+
+from whilesim.situations.constraints import Goal, Limits
+from whilesim.situations.filling import complete_row
+from whilesim.situations.tabu import drop_redundant
+from whilesim.situations.tuples import FREE, Bools, Ints
+
+Preference = Callable[[Ints], float]
+
+_TRIES = 8  # starts for a row beyond the covering; half as many rows to choose from
+_CHOICES = 150  # free cells with so many settings are set together
+
+
+def arrange(rows: Ints, goal: Goal, prefer: Preference | None = None) -> Ints:
+    """Order rows and set their free cells, so that every prefix covers much; lose no wanted tuple.
+
+    Rows with nothing of their own are left out. ``rows`` may have free cells only where nothing is
+    forbidden; ``prefer`` says which of the values of a cell that does not matter is liked most.
+    """
+    rows = _settle(_best_first(rows, goal), goal, None)
+    return _settle(_best_first(rows, goal), goal, prefer)
+
+
+def extend(rows: Ints, goal: Goal, count: int, prefer: Preference | None) -> Ints:
+    """Add rows up to ``count``, each different from all before, or as many as there are.
+
+    A new row starts from a tuple that has stood least often so far and is filled with more of
+    those, so that whole rounds of coverage go by before any tuple is favoured. Of several such
+    rows, with their other cells set as ``prefer`` likes, the best is taken.
+    """
+    counts, found = goal.grid.counts(rows), [*rows]
+    known = {row.tobytes() for row in rows}
+    others = _every_row(goal.grid.row_of(), goal.limits)
+    while len(found) < count:
+        scarce = goal.wanted & (counts == counts[goal.wanted].min())
+        numbers = np.roll(np.flatnonzero(scarce), -len(found))[:: 1 + int(scarce.sum()) // _TRIES]
+        tries = (_row_with(int(number), goal, scarce, counts, prefer, len(found)) for number in numbers)
+        new = (row for row in chain(tries, others) if row is not None and row.tobytes() not in known)
+        fresh = list(islice(new, _TRIES // 2 if prefer else 1))
+        if not fresh:
+            break
+        row = fresh[_best(np.array(fresh), goal, scarce, counts, prefer)]
+        counts[goal.grid.ids(row[None])] += 1
+        known.add(row.tobytes())
+        found.append(row)
+    return np.array(found)
+
+
+def _best_first(rows: Ints, goal: Goal) -> Ints:
+    """Return the rows in greedy order."""
+    ids = goal.grid.ids(rows)
+    unseen = goal.wanted.copy()
+    unseen[ids[: goal.locked]] = False
+    gains = unseen[ids].sum(axis=1)
+    gains[: goal.locked] = -1
+    by_tuple = np.argsort(ids.ravel(), kind="stable") // ids.shape[1]
+    ends = np.concatenate([[0], np.cumsum(goal.grid.counts(rows))])
+    order = list(range(goal.locked))
+    while gains.max(initial=0) > 1:
+        row = int(gains.argmax())
+        for number in ids[row][unseen[ids[row]]]:
+            gains[by_tuple[ends[number] : ends[number + 1]]] -= 1
+        unseen[ids[row]] = False
+        gains[row] = -1
+        order.append(row)
+    rest = np.argsort(-gains, kind="stable")
+    return rows[order + rest[: len(rows) - len(order)].tolist()]
+
+
+def _settle(rows: Ints, goal: Goal, prefer: Preference | None) -> Ints:
+    """Set free cells again, row by row: what is liked, then what meets most, then what stood least."""
+    grid, rows, unseen = goal.grid, rows.copy(), goal.wanted.copy()
+    counts = grid.counts(rows[: goal.locked])
+    unseen[counts > 0] = False
+    left = int(unseen.sum())
+    for at in range(goal.locked, len(rows)):
+        if prefer is None and left <= len(rows) - at:
+            break  # each row has one tuple of its own, and no cell can earn another
+        ids = grid.ids(rows[at : at + 1])[0]
+        free = np.flatnonzero(~(grid.weights[:, unseen[ids]] > 0).any(axis=1))
+        if len(free):
+            rows[at] = _reset(rows[at], free, goal, unseen, counts, prefer)
+            ids = grid.ids(rows[at : at + 1])[0]
+        left -= int(unseen[ids].sum())
+        counts[ids] += 1
+        unseen[ids] = False
+    return drop_redundant(grid.in_turn(rows), goal)
+
+
+def _row_with(
+    number: int, goal: Goal, scarce: Bools, counts: Ints, prefer: Preference | None, turn: int
+) -> Ints | None:
+    """Return a row that holds one tuple and more of the scarce ones, leaning as preferred."""
+    row = goal.grid.row_of(number)
+    filled, _ = complete_row(row, goal.grid, goal.limits, scarce, turn)
+    if filled is None or prefer is None or FREE not in row:
+        return filled
+    return _reset(filled, np.flatnonzero(row == FREE), goal, scarce, counts, prefer)
+
+
+def _reset(row: Ints, free: Ints, goal: Goal, unseen: Bools, counts: Ints, prefer: Preference | None) -> Ints:
+    """Set the free cells to their best values: together where that is few choices, else one by one."""
+    sizes = [goal.grid.sizes[axis] for axis in free]
+    for group in [free] if prod(sizes) <= _CHOICES else free[:, None]:
+        options = list(product(*(range(goal.grid.sizes[axis]) for axis in group)))
+        choices = np.tile(row, (len(options), 1))
+        choices[:, group] = options
+        choices = choices[goal.limits.allow(choices)]
+        row = choices[_best(choices, goal, unseen, counts, prefer)]
+    return row
+
+
+def _best(choices: Ints, goal: Goal, unseen: Bools, counts: Ints, prefer: Preference | None) -> int:
+    """Return the choice liked best, then the one with most unseen tuples, then with the rarest ones."""
+    ids = goal.grid.ids(choices)
+    liked = np.array([float(prefer(choice)) for choice in choices]) if prefer else np.zeros(len(choices))
+    return int(np.lexsort((counts[ids].sum(axis=1), -unseen[ids].sum(axis=1), -liked))[0])
+
+
+def _every_row(row: Ints, limits: Limits) -> Iterator[Ints]:
+    """Yield every possible row that has the cells set in this one."""
+    if FREE not in row:
+        yield row
+        return
+    axis = int(np.flatnonzero(row == FREE)[0])
+    for value in np.flatnonzero(limits.domains(row)[axis]):
+        longer = row.copy()
+        longer[axis] = value
+        yield from _every_row(longer, limits)

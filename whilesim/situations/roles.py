@@ -1,0 +1,119 @@
+"""Roles: what headings, labels and lead-ins make of the text below them, and whether it is a rule there.
+
+"Polite and empathetic" is a rule under *Tone*, a fact under *About us*, and under *Examples* it is
+nothing; under "Escalate when:" any fragment is a rule.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from whilesim.core.templates import load_words
+from whilesim.situations.norms import Unit, shared, unit
+
+LeadType = Literal["facts", "handoff", "open", "condition", "must_not", "must", "may", "example", "label"]
+
+DUTIES = ("rules", "procedure", "handoff", "forbid")
+"""Roles under which any fragment is a rule."""
+TOOL_LINE = re.compile(r"`?[a-z]\w*_\w+`?\s*(?:\([^)]*\))?`?\s*(?:[:–—]|-(?=\s))\s*")
+"""A line that describes a tool: ``get_order(id): ...``."""
+_TOOL_DUTY = re.compile(
+    r"\b(?:must|always|should)\b|\bonly (?:after|when|if|for|once|with)\b|(?:^|[.;]\s+)(?:only|before)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """What stands before a list and completes its items."""
+
+    text: str
+    type: LeadType
+    role: str = ""
+    consequence: str = ""
+    """An order behind the list that holds for each item."""
+    above: tuple[str, ...] = ()
+    """The lead-ins that stand around this one."""
+
+
+@cache
+def role_of(heading: str) -> str:
+    """Return the role that a heading or label gives to what follows, or an empty string."""
+    text = re.sub(r"^[\W\d_]+", "", heading.replace("_", " "))
+    return next((r for r in load_words("policy_shared")["roles"] if shared(f"roles.{r}").search(text)), "")
+
+
+def lead_type(said: Unit) -> LeadType:
+    """Return what a lead-in makes of the items below it, the first that fits."""
+    modal = said.main_has("must", "must_not")
+    tasks = shared("tasks").search(said.text) is not None and said.length > 2
+    describes = said.has("lead_facts") and not said.has("lead_condition")
+    if said.starts("intro") or (not modal and (describes or (said.starts("persona") and not tasks))):
+        return "facts"
+    if said.hands_off:
+        return "handoff"
+    if said.starts("if") and not re.search(r"[,，、].*\w", said.text) and not said.orders:
+        return "open"
+    if said.main_has("only") and said.main_has("may"):
+        return "condition"
+    if said.main_has("must_not"):
+        return "must_not"
+    if said.has("lead_condition"):
+        return "condition"
+    if said.main_has("must") or (said.orders and said.length > 4) or tasks:
+        return "must"
+    return "may" if said.has("may") else "label"
+
+
+def accepts_item(said: Unit, role: str, lead: Lead | None, mark: str) -> bool:
+    """Say whether an item of a list is a rule, by its lead-in, its heading's role and its words."""
+    directive = lead is not None and lead.type not in ("label", "facts")
+    if said.excluded(fragment=directive or role == "forbid"):
+        return False
+    if TOOL_LINE.match(said.text) or role == "tools":
+        return _accepts_tool_line(said)
+    if lead and lead.type == "facts":
+        return accepts_fact(said, "")
+    if directive:
+        return True
+    if role in ("meta", "facts", "script"):
+        return accepts_fact(said, role)
+    if role in DUTIES:
+        return said.length > 1
+    numbered = re.search(r"\w", mark) is not None and said.length > 2
+    return numbered or said.strong or said.amount or said.has("only", "if", "weak_not")
+
+
+def accepts_fact(said: Unit, role: str) -> bool:
+    """Say whether a line in a section of facts, of scripts or about the document is a rule all the same."""
+    if role == "script":
+        return said.hands_off or (said.amount and shared("law").search(said.text) is not None)
+    firm = said.has("must", "must_not") or (said.orders if role == "meta" else said.hands_off)
+    return (firm or (role == "facts" and said.amount)) and not said.excluded()
+
+
+def accepts_prose(said: Unit, *, mission: bool) -> bool:
+    """Say whether a sentence is a rule; ``mission`` is true behind a sentence such as "You are Eva"."""
+    if said.excluded():
+        return False
+    if mission:
+        return said.firm or said.has("if", "weak_not") or "_" in said.text
+    if said.has("descriptive") and not (said.orders or said.firm):
+        return False
+    if said.key and role_of(said.key[0]) in DUTIES:
+        return True
+    return said.strong or said.amount or said.main_has("statement", "restricts")
+
+
+def _accepts_tool_line(said: Unit) -> bool:
+    words = unit(TOOL_LINE.sub("", said.text), said.language)
+    return words.has("must_not") or _TOOL_DUTY.search(words.text) is not None
+
+
+def key_role(key: str) -> str:
+    """Return what a key of ``Key: value`` says of its value: when, action, exception, dropped or nothing."""
+    roles = ("when", "action", "exception", "dropped")
+    return next((role for role in roles if shared(f"{role}_keys").fullmatch(key.strip())), "")

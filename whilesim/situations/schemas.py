@@ -1,0 +1,302 @@
+"""Schemas: argument schemas of any dialect as plain JSON Schema (draft 2020-12).
+
+References are inlined, type names are JSON Schema's own, and what may be null says so in its
+list of types. A reference that comes back to itself, or leads nowhere, is cut, and the cut is
+noted. Whatever is then still no JSON Schema is an error, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from whilesim.core.errors import InputError
+from whilesim.core.jsontext import parse_object
+from whilesim.core.text import shorten
+from whilesim.situations.annotations import type_schema
+
+Schema = dict[str, Any]
+
+_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
+_UNIONS = frozenset({"allOf", "anyOf", "oneOf"})
+_INNER = _UNIONS | {"prefixItems", "items", "additionalProperties", "not", "if", "then", "else", "contains"}
+_DROPPED = frozenset(
+    {"$ref", "$defs", "definitions", "$schema", "$id", "nullable", "optional", "example", "example_value"}
+)
+_TOP = _MAPS | _UNIONS | {"$ref", "$defs", "definitions"}
+_NEWER = frozenset({"prefixItems", "dependentSchemas", "dependentRequired", "unevaluatedProperties", "minContains"})
+_INLINED = 5_000  # nodes of one tool: references that double at every level must not fill the memory
+
+
+def arguments_schema(source: Any, *, where: str, document: Any = None) -> tuple[Schema, tuple[str, ...]]:
+    """Return a tool's arguments as one JSON Schema of type object, and what was changed.
+
+    Args:
+        source: A schema, a mapping from argument to schema, a list of named arguments, JSON
+            text of any of these, or nothing for a tool without arguments.
+        where: Names the tool in an error: ``tool 'find_order'``.
+        document: What references such as ``#/components/schemas/Order`` point into, where that
+            is not the schema itself.
+
+    Raises:
+        InputError: What was given is no JSON Schema, or not one of an object.
+    """
+    if isinstance(source, str):
+        source = parse_object(source) if source.strip() else None
+    if isinstance(source, Sequence) and not isinstance(source, str):
+        source = _from_map({_name(item, where): _unnamed(item) for item in source})
+    source = {} if source is None else source
+    if not isinstance(source, Mapping):
+        msg = f"{where}: the schema of its arguments is {shorten(repr(source))}. Give a JSON Schema of type object."
+        raise InputError(msg)
+    if source and not _TOP & source.keys() and all(isinstance(v, Mapping) for v in source.values()):
+        source = _from_map(source)
+    schema, notes = plain_schema(source, where=where, document=document)
+    schema = _flat_union(schema)
+    if "object" not in _types(schema) and ("type" in schema or "enum" in schema):
+        msg = (
+            f"{where}: its arguments have the type {schema.get('type')!r}, but a tool is called with named "
+            "arguments. Give a JSON Schema of type 'object' with 'properties'."
+        )
+        raise InputError(msg)
+    required, properties = schema.get("required", []), schema.get("properties", {})
+    unknown = [name for name in required if name not in properties]
+    notes += tuple(f"argument {name!r} is required but not described: any value is accepted" for name in unknown)
+    fixed = {"type": "object", "properties": {**properties, **{n: {} for n in unknown}}, "required": required}
+    return {**fixed, **{k: v for k, v in schema.items() if k not in fixed}}, notes
+
+
+def plain_schema(source: Mapping[str, Any], *, where: str, document: Any = None) -> tuple[Schema, tuple[str, ...]]:
+    """Return any schema, an argument's or a reply's, in the plain form, and what was changed.
+
+    Raises:
+        InputError: The result is no JSON Schema; names the place in it.
+    """
+    from jsonschema import Draft7Validator, Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    reader = _Reader([source] if document is None else [source, document])
+    schema = reader.read(source, ())
+    try:  # the older check is five times faster, and all that differs here are the newer keywords
+        (Draft202012Validator if reader.newer else Draft7Validator).check_schema(schema)
+    except SchemaError as error:
+        place = ".".join(str(step) for step in error.path) or "the top"
+        why = f"{error.instance!r} is no type" if place.endswith("type") else shorten(error.message, 160)
+        msg = (
+            f"{where}: its schema is no JSON Schema: at {place}, {why}. Types are 'string', 'number', 'integer', "
+            "'boolean', 'array', 'object' and 'null', and each argument is a mapping like {'type': 'string'}."
+        )
+        raise InputError(msg) from error
+    return schema, tuple(dict.fromkeys(reader.notes))
+
+
+class _Reader:
+    """Reads one schema: where its references point, and what was noted on the way."""
+
+    def __init__(self, roots: Sequence[Any]) -> None:
+        self.roots = roots
+        self.notes: list[str] = []
+        self.left = _INLINED
+        self.newer = False
+
+    def read(self, node: Any, inside: tuple[str, ...]) -> Any:
+        """Return the plain form of a node; ``inside`` are the references being followed."""
+        self.left -= 1
+        if not isinstance(node, Mapping):
+            return node
+        out = self.follow(node["$ref"], inside) if isinstance(node.get("$ref"), str) else {}
+        for key, value in node.items():
+            if key in _DROPPED or (value is None and key not in ("default", "const")):
+                continue
+            self.newer = self.newer or key in _NEWER or (key == "items" and isinstance(value, list))
+            if key in _MAPS and isinstance(value, Mapping):
+                out[key] = {k: self.read(v, inside) for k, v in value.items() if v is not None}
+            elif key == "items" and isinstance(value, list):
+                out["prefixItems"] = [self.read(v, inside) for v in value]
+            elif key in _INNER:
+                out[key] = (
+                    [self.read(v, inside) for v in value] if isinstance(value, list) else self.read(value, inside)
+                )
+            else:
+                out[key] = value
+        return self.tidy(node, out)
+
+    def follow(self, reference: str, inside: tuple[str, ...]) -> Schema:
+        target = next((t for root in self.roots if (t := point(root, reference)) is not None), None)
+        if target is None:
+            self.notes.append(f"reference {reference!r} leads nowhere: any value is accepted there")
+            return {}
+        if reference in inside or self.left < 0:
+            self.notes.append(f"{reference.rsplit('/', 1)[-1]!r} contains itself: cut at its second level")
+            return type_schema(str(target.get("type", ""))) or {}
+        return dict(self.read(target, (*inside, reference)))
+
+    def tidy(self, node: Mapping[str, Any], out: Schema) -> Schema:
+        """Bring types, required, unions and examples of one node into the plain form."""
+        kind = out.get("type")
+        if isinstance(kind, str) and (known := type_schema(kind)) is not None:
+            out = {**known, **{k: v for k, v in out.items() if k != "type"}}
+        elif isinstance(kind, list):
+            out["type"] = [(type_schema(str(k)) or {}).get("type", k) for k in kind]
+        elif isinstance(out.get("enum"), list) and all(isinstance(v, str) for v in out["enum"]):
+            out = {"type": "string", **out}
+        self.require(node, out)
+        for key, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+            exclusive = out.pop(key) if isinstance(out.get(key), bool) else False  # draft 4
+            if exclusive and bound in out:
+                out[key] = out.pop(bound)
+        shown = [node[key] for key in ("example", "example_value") if node.get(key) is not None]
+        if shown and "examples" not in out:
+            out["examples"] = shown
+        out = _simplify_union(_simplify_union(_merge_all(out), "anyOf"), "oneOf")
+        if node.get("nullable") is True:
+            out = _or_null(out)
+        if out.get("default", 0) is None and not any(k in ("null", None) for k in _types(out)):
+            del out["default"]  # padding, as columnar files write it
+        return out
+
+    def require(self, node: Mapping[str, Any], out: Schema) -> None:
+        """Make ``required`` one list, from a list or from marks on the properties."""
+        properties, names = node.get("properties"), out.get("required")
+        if isinstance(names, bool):  # a mark that belongs to the schema around this one
+            names = None
+            del out["required"]
+        if not isinstance(properties, Mapping) or names not in (None, _required(out)):
+            return
+        marks = {name: _mark(prop) for name, prop in properties.items()}
+        optional = [name for name, mark in marks.items() if mark is False]
+        optional += [name for name in listed(node.get("optional")) if isinstance(name, str)]
+        for name in dict.fromkeys(optional):
+            if name in (names or ()):
+                self.notes.append(f"argument {name!r} is called both required and optional: taken as required")
+        if names is None:
+            names = [name for name, mark in marks.items() if mark]
+        if names or "required" in out:
+            out["required"] = list(dict.fromkeys(names))
+
+
+def _name(item: Any, where: str) -> str:
+    if isinstance(item, Mapping) and isinstance(item.get("name"), str):
+        return str(item["name"])
+    msg = f"{where}: {shorten(repr(item))} stands in its list of arguments without a 'name'. Name it."
+    raise InputError(msg)
+
+
+def _unnamed(item: Mapping[str, Any]) -> Schema:
+    return {k: v for k, v in item.items() if k not in ("name", "in", "schema")} | dict(item.get("schema") or {})
+
+
+def _from_map(properties: Mapping[str, Mapping[str, Any]]) -> Schema:
+    """Make an object of named arguments; where none is marked required, those without a default are."""
+    marks = {name: _mark(prop) for name, prop in properties.items()}
+    open_ = [n for n, p in properties.items() if marks[n] is None and "default" not in p and not p.get("nullable")]
+    required = [n for n, mark in marks.items() if mark] if True in marks.values() else open_
+    return {"type": "object", "properties": dict(properties), "required": required}
+
+
+def _mark(prop: Any) -> bool | None:
+    """Say whether a property calls itself required, or optional, or neither."""
+    if not isinstance(prop, Mapping):
+        return None
+    if isinstance(prop.get("required"), bool):
+        return bool(prop["required"])
+    if isinstance(prop.get("optional"), bool):
+        return not prop["optional"]
+    return False if str(prop.get("type", "")).endswith(", optional") else None
+
+
+def point(root: Any, reference: str) -> Mapping[str, Any] | None:
+    """Return what a reference such as ``#/$defs/Order`` points to in ``root``, or None.
+
+    A bare name is looked up among the definitions.
+    """
+    steps = reference[1:].split("/")[1:] if reference.startswith("#") else ["$defs", reference]
+    for step in steps:
+        step = unquote(step).replace("~1", "/").replace("~0", "~")
+        if isinstance(root, list) and step.isdecimal() and int(step) < len(root):
+            root = root[int(step)]
+        else:
+            root = root.get(step) if isinstance(root, Mapping) else None
+    return root if isinstance(root, Mapping) else None
+
+
+def _types(schema: Mapping[str, Any]) -> list[Any]:
+    kind = schema.get("type")
+    return kind if isinstance(kind, list) else [kind]
+
+
+def _or_null(schema: Schema) -> Schema:
+    out = dict(schema)
+    if "type" in out:
+        out["type"] = [k for k in _types(out) if k != "null"] + ["null"]
+    if isinstance(out.get("enum"), list) and None not in out["enum"]:
+        out["enum"] = [*out["enum"], None]
+    for key in ("anyOf", "oneOf"):
+        if isinstance(out.get(key), list) and {"type": "null"} not in out[key]:
+            out[key] = [*out[key], {"type": "null"}]
+    return out
+
+
+def _simplify_union(schema: Schema, key: str) -> Schema:
+    """Reduce a union to what it says: X or null, one of some constants, a model or any object."""
+    options = _objects(schema.get(key))
+    rest = [o for o in options if o.get("type") != "null"]
+    if len(rest) > 1 and all("const" in o or "enum" in o for o in rest):
+        values = [v for o in rest for v in (o["enum"] if "enum" in o else [o["const"]])]
+        kinds = {"string"} if all(isinstance(v, str) for v in values) else {str(o.get("type")) for o in rest}
+        rest = [{**({"type": kinds.pop()} if len(kinds) == 1 and "None" not in kinds else {}), "enum": values}]
+    if any(o.get("properties") for o in rest):
+        rest = [o for o in rest if o.get("type") != "object" or o.get("properties")]
+    if len(rest) != 1:
+        return schema
+    merged = {**rest[0], **{k: v for k, v in schema.items() if k != key}}
+    return _or_null(merged) if {"type": "null"} in options else merged
+
+
+def _merge_all(schema: Schema) -> Schema:
+    """Merge ``allOf`` into the schema it stands in, unless its parts have different types."""
+    parts = _objects(schema.get("allOf"))
+    if not parts:
+        return schema
+    parts.append({k: v for k, v in schema.items() if k != "allOf"})
+    if len({str(part["type"]) for part in parts if "type" in part}) > 1:
+        return schema
+    merged = {key: value for part in parts for key, value in part.items()}
+    if "properties" in merged:
+        merged["properties"] = {k: v for part in parts for k, v in mapping(part.get("properties")).items()}
+    if "required" in merged:
+        merged["required"] = list(dict.fromkeys(n for part in parts for n in _required(part)))
+    return merged
+
+
+def _flat_union(schema: Schema) -> Schema:
+    """Give a union of objects at the top one list of properties; required is what all of them require."""
+    key = "anyOf" if "anyOf" in schema else "oneOf"
+    options = _objects(schema.get(key))
+    if not options or not all("properties" in o for o in options):
+        return schema
+    shared = [name for name in _required(options[0]) if all(name in _required(o) for o in options)]
+    properties = {k: v for o in [schema, *options] for k, v in mapping(o.get("properties")).items()}
+    rest = {k: v for k, v in schema.items() if k != key}
+    return {**rest, "properties": properties, "required": list(dict.fromkeys(_required(schema) + shared))}
+
+
+def _required(schema: Mapping[str, Any]) -> list[str]:
+    return [name for name in listed(schema.get("required")) if isinstance(name, str)]
+
+
+def _objects(options: Any) -> list[Any]:
+    """Return the options of a union, or none where one of them is no mapping."""
+    found = listed(options)
+    return list(found) if all(isinstance(o, Mapping) for o in found) else []
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """Return a mapping as it is, and anything else as an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def listed(value: Any) -> list[Any]:
+    """Return a list as it is, and anything else as an empty one."""
+    return value if isinstance(value, list) else []

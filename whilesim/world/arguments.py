@@ -1,0 +1,163 @@
+"""Arguments: the one right call of a situation's tool, and a record that is ready for it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from whilesim.core.seeds import chance, derive, pick
+from whilesim.world.deeds import Deed
+from whilesim.world.effects import at_path, switch
+from whilesim.world.kinds import Field, describe_field, is_value, kind_of_key, properties, role_of
+from whilesim.world.lookups import Shelf
+from whilesim.world.records import add_record, owned, point
+from whilesim.world.values import Draw, person_of, value_of
+
+_USUAL = ("overdue", "issued", "unpaid", "pending", "active", "open", "confirmed")
+_SETTLED = ("paid", "closed", "completed")
+
+
+class Maker:
+    """Makes the arguments of one deed on one record of one customer; the seed decides every value."""
+
+    def __init__(self, shelf: Shelf, deed: Deed, key: str, party: str, seed: int) -> None:
+        self.shelf, self.model, self.deed, self.key, self.party, self.seed = shelf, shelf.model, deed, key, party, seed
+        self.kind = self.model.kinds.get(deed.kind)
+        self.record: dict[str, Any] = shelf.records.get(deed.kind, {}).get(key, {})
+        self.schemas = properties(self.model.tools[deed.tool])
+        self.made: dict[str, Any] = {}
+
+    def prepare(self) -> None:
+        """Bring the record into a state in which the deed is allowed."""
+        if self.deed.action != "change" or not self.record or self.kind is None:
+            return
+        kind, deed, record = self.kind, self.deed, self.record
+        options = kind.fields[kind.status].options if kind.status else ()
+        if deed.before and record.get(kind.status) not in deed.before:
+            record[kind.status] = deed.before[0]
+        elif deed.after and not deed.before and kind.status:
+            others = [o for o in options if o != deed.after]
+            usual = [o for o in others if o.lower() in _USUAL] or others or ["active"]
+            record[kind.status] = record[kind.status] if record.get(kind.status) in usual else usual[0]
+        if str(record.get(kind.status)).lower() == "overdue" and "due_date" in record:
+            record["due_date"] = min(record["due_date"], self._day(6))
+            if str(record.get("issue_date", "")) >= record["due_date"]:
+                record["issue_date"] = self._day(30)
+        for name, value in deed.fixed.items():
+            if str(value).startswith("@switch"):
+                record[name] = switch(kind, name, "@switch_off" if value == "@switch_on" else "@switch_on")
+        for other in owned(self.model, self.shelf.records, kind.name, record) if deed.sole else ():
+            row = self.shelf.records[kind.name][other]
+            if other != self.key and row.get(kind.status) == deed.sole:
+                row[kind.status] = next((o for o in options if o.lower() in _SETTLED), options[0])
+
+    def make(self) -> dict[str, Any]:
+        """Return all arguments of the one right call."""
+        deed = self.deed
+        required = self.model.tools[deed.tool].parameters.get("required") or ()
+        asked = [a for a in self.schemas if a in required]
+        if not required:
+            asked = [a for a in self.schemas if a in deed.by or a in deed.sets][:2]
+        if deed.action in ("create", "change"):
+            free = (a for a in self.schemas if a not in asked and a != deed.limit)
+            asked += [a for a in free if chance(0.3, self.seed, "optional", a)]
+        for name in asked:
+            self.made[name] = self._argument(name)
+        rows = [v[0] for v in self.made.values() if isinstance(v, list) and v and isinstance(v[0], dict)]
+        for row in rows if deed.action == "create" else ():
+            for inner, value in row.items():
+                linked = self.shelf.records.get(kind_of_key(inner, self.model.kinds)[0], {}).get(str(value), {})
+                self.made |= {f: v for f, v in linked.items() if f in self.made and role_of(f) == "airport"}
+        return self.made
+
+    def _day(self, ago: int) -> str:
+        return f"{self.model.now - timedelta(days=ago):%Y-%m-%d}"
+
+    def _draw(self, attempt: int = 1) -> Draw:
+        return Draw(self.seed, self.model.now, self.model.locale, "argument", attempt)
+
+    def _argument(self, name: str) -> Any:
+        deed, schema = self.deed, self.schemas[name]
+        told = describe_field(name, schema, "")
+        kind, many = kind_of_key(name, self.model.kinds)
+        if name == deed.key and not deed.kind:
+            return self.shelf.native(self.model.party, self.party)
+        if name == deed.key and deed.action == "create":
+            return value_of(replace(told, role="word" if name == "key" else told.role), self._draw(), {})
+        if name == deed.key:
+            return self.shelf.native(deed.kind, self.key)
+        if kind and kind == self.model.party and not is_value(name, schema):
+            return self.shelf.native(kind, self.party)
+        if kind and name == deed.owner:
+            first = next(iter(self.shelf.records[kind]), "")
+            return self.record.get(self.model.kinds[kind].key) or self.shelf.native(kind, first)
+        if kind and not told.inner:
+            return self._linked(name, kind, many=many or told.type == "array")
+        if self.record.get(deed.checks.get(name, "")) is not None:
+            return self.record[deed.checks[name]]
+        found = self.shelf.value(self.record, deed.by[name]) if name in deed.by else None
+        return found if found is not None and not isinstance(found, (list, dict)) else self._new_value(told)
+
+    def _linked(self, name: str, kind: str, *, many: bool) -> Any:
+        """Choose what an argument points at: of the record's own, of the owner's own, or a new one."""
+        fields = self.kind.fields.values() if self.kind else ()
+        listed = next((f.name for f in fields if f.role == "links" and f.link == kind and f.name in self.record), "")
+        here = [str(k) for k in self.record.get(listed) or ()]
+        if many and name.startswith("new_"):
+            return [self._variant(kind, str(k)) for k in self.made.get(name.removeprefix("new_")) or here[:1]]
+        if many and here:
+            return [self.shelf.native(kind, k) for k in here[: 1 + derive(self.seed, name) % 2]]
+        customer = self.shelf.records.get(self.model.party, {}).get(self.party, {})
+        pool = owned(self.model, self.shelf.records, kind, customer) or list(self.shelf.records[kind])
+        others = [k for k in pool if k != str(self.record.get(self.deed.sets.get(name, name)))] or pool
+        if not others:
+            return value_of(Field(name=name), self._draw(), {})
+        chosen = self.shelf.native(kind, pick(others, self.seed, "linked", name))
+        return [chosen] if many else chosen
+
+    def _variant(self, kind: str, key: str) -> Any:
+        """Return another available variant of the same thing; one is put on the shelf where there is none."""
+        of, records = self.model.kinds[kind], self.shelf.records
+        mine = owned(self.model, records, kind, records[kind].get(key, {})) or list(records[kind])
+        pool = [k for k in mine if k != key]
+        parent = self.model.kinds[of.parent].key if of.parent in self.model.kinds else ""
+        above = str(records[kind].get(key, {}).get(parent, ""))
+        chosen = (
+            pick(pool, self.seed, "variant", key) if pool else add_record(self.model, records, of, above, self.seed)
+        )
+        records[kind][chosen] |= {f.name: True for f in of.fields.values() if f.role == "flag"}
+        return self.shelf.native(kind, chosen)
+
+    def _new_value(self, told: Field) -> Any:
+        """Draw a value that differs from the present one; what it points at exists."""
+        name, schema = told.name, self.schemas[told.name]
+        target = {**self.deed.sets, **self.deed.adds}.get(name, name)
+        before = at_path(self.record, target) if self.deed.action == "change" else None
+        if told.options:
+            options = [o for o in told.options if o != str(before)] or list(told.options)
+            usual = [o for o in options if o.lower() not in ("other", "none", "unknown")] or options
+            chosen = pick(usual, self.seed, "option", name)
+            return next((o for o in schema.get("enum") or () if str(o) == chosen), chosen)
+        shown = next((a[name] for a, _ in self.model.tools[self.deed.tool].examples if name in a), None)
+        if shown and told.type in ("array", "object") and not told.inner:
+            return copy.deepcopy(shown)
+        person = person_of(self._draw(0))
+        if told.type == "array" and not told.inner:
+            items = schema.get("items")
+            one = describe_field(
+                name, items if isinstance(items, Mapping) and items.get("type") else {"type": "string"}, ""
+            )
+            return [value_of(replace(one, role="word" if one.role == "links" else one.role), self._draw(), person)]
+        if name in self.deed.adds:
+            return 1 + derive(self.seed, name) % 2
+        known = self.kind.fields.get(target) if self.kind and told.role == "word" and not told.type else None
+        told = replace(known, name=name) if known else told
+        values = (value_of(told, self._draw(attempt), person) for attempt in range(6))
+        value = next((v for v in values if v != before), None)
+        if told.inner and isinstance(value, list):
+            owner = self.shelf.records.get(self.model.party, {}).get(self.party, {})
+            return point(self.model, self.shelf.records, told, value, owner, self.seed)
+        return value

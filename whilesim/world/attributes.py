@@ -1,0 +1,174 @@
+"""Attributes: what a policy says about records: their fields, their words, and what time it is.
+
+Read are lists under 'Each order has:', vocabularies such as 'There are four line status
+types: ...', and the current time. Nothing is read from rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+_LEAD = re.compile(
+    r"^\W*(?:Each|Every|All)\s+(?:(?:type|kind) of )?\**(?P<noun>[\w -]+?)\**\s+"
+    r"(?:has|have|contains?|specif(?:y|ies)|includes?|comes? with|consists? of|records?)\b(?P<rest>.*)$",
+    re.IGNORECASE,
+)
+_BULLET = re.compile(r"^\s*(?:[-*•+]|\d+[.)])\s+(?P<text>.+)$")
+_HEADING = re.compile(r"^#+\s*(?P<text>.+?)\s*#*$")
+_NOW = re.compile(
+    r"(?:current (?:date|time|date and time)|today(?:'s date)?|now) (?:is|:)\D{0,20}(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?))?",
+    re.IGNORECASE,
+)
+_THERE_ARE = re.compile(
+    r"There are (?:\w+ )?(?P<phrase>[\w -]+?)(?: of (?P<of>[\w ]+?))?(?: of them)?: *(?P<list>.+)", re.IGNORECASE
+)
+_CAN_BE = re.compile(
+    r"(?:The )?(?:(?P<field>[\w]+) of (?:an?|the|each) (?P<noun>[\w ]+?)|(?P<phrase>[\w ]+?(?:status|type|level|priority|category)))"
+    r" (?:can|may|must)(?: only)? be:? *(?P<list>.+)",
+    re.IGNORECASE,
+)
+_IF_STATUS = re.compile(r"[Ii]f the (status|type|level) is (\*\*[^,.;]+?\*\*)(?=,|\.|;|$| then)")
+_DROP = re.compile(
+    r"^(?:(?:an?|the|unique|its|list of|lists? of|information about|value of|info about|details? of|associated) +)+",
+    re.IGNORECASE,
+)
+_TAIL = re.compile(
+    r" (?:associated with|for (?:the|this|each)|information|info|ordered|placed|of the (?:customer|user|order))\b.*$|\s+(?:info|information)$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One field as a policy lists it."""
+
+    name: str
+    inner: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    nullable: bool = False
+    number: bool = False
+    """Whether the policy gives its unit: 'data used (in GB)'."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFacts:
+    """What a policy says about records."""
+
+    now: datetime | None = None
+    attributes: Mapping[str, tuple[Attribute, ...]] = field(default_factory=dict)
+    """Kind, as the policy spells it, singular, words joined by ``_``."""
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """``line_status`` to its values."""
+    sections: tuple[tuple[str, str], ...] = ()
+    """(heading, body) in order."""
+
+
+def singular(word: str) -> str:
+    """Return an English noun in the singular; other words as they are."""
+    if len(word) < 4 or word.endswith(("ss", "us", "is")) or not word.endswith("s"):
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    return word[:-2] if word.endswith(("sses", "xes", "ches", "shes")) else word[:-1]
+
+
+def snake(text: str) -> str:
+    """Return a phrase as an identifier: ``data usage`` is ``data_usage``."""
+    return "_".join(re.findall(r"\w+", text.replace("'s", "").lower()))
+
+
+def read_policy_facts(text: str) -> PolicyFacts:
+    """Read the attribute lists, vocabularies and the current time of a policy."""
+    attributes: dict[str, tuple[Attribute, ...]] = {}
+    options: dict[str, tuple[str, ...]] = {}
+    lines = text.splitlines()
+    heading = ""
+    for index, line in enumerate(lines):
+        if found := _HEADING.match(line):
+            heading = found["text"]
+        elif found := _LEAD.match(line):
+            noun = "_".join([*snake(found["noun"]).split("_")[:-1], singular(snake(found["noun"]).split("_")[-1])])
+            listed = list(_bullets(lines, index + 1)) if line.rstrip(" *").endswith(":") else []
+            if listed:
+                attributes[noun] = tuple(a for bullet in listed for a in _attributes(bullet))
+        _read_options(line, heading, options)
+    now = _NOW.search(text)
+    return PolicyFacts(
+        now=datetime.fromisoformat(f"{now[1]} {now[2] or '12:00'}") if now else None,
+        attributes=attributes,
+        options=options,
+        sections=_sections(lines),
+    )
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """Return the values of a list in prose: bold or quoted ones where there are any, else between commas."""
+    for pattern in (r"\*\*(.+?)\*\*", r"[\"“](.+?)[\"”]", r"(?<!\w)'(.+?)'(?!\w)", r"`(.+?)`"):
+        if found := re.findall(pattern, text):
+            return tuple(dict.fromkeys(f.strip() for f in found))
+    parts = re.split(r",\s*(?:(?:and|or|und|y|o)\s+)?|\s+(?:and|or|und|oder)\s+", re.split(r"[.;](?:\s|$)", text)[0])
+    kept = tuple(dict.fromkeys(p.strip(" .*") for p in parts if p.strip(" .*")))
+    return kept if all(len(p.split()) <= 3 for p in kept) and len(kept) > 1 else ()
+
+
+def _bullets(lines: list[str], start: int) -> Iterator[str]:
+    for line in lines[start:]:
+        if found := _BULLET.match(line):
+            yield found["text"]
+        elif line.strip():
+            return
+
+
+def _attributes(bullet: str) -> Iterator[Attribute]:
+    plain = bullet.replace("*", "").replace("`", "").strip(" .")
+    outside, _, inside = plain.partition("(")
+    inside = inside.partition(")")[0].strip()
+    name = _TAIL.sub("", _DROP.sub("", re.split(r"[:;]|\. ", outside)[0].strip()))
+    name = _DROP.sub("", name).strip()
+    if not name or len(name.split()) > 5:
+        return
+    pair = re.fullmatch(r"(.*?)(\w+) and (\w+) (times?|dates?)", name)
+    if pair:
+        for half in (pair[2], pair[3]):
+            yield Attribute(snake(f"{pair[1]} {half} {singular(pair[4])}"))
+        return
+    words = tuple(p for p in split_list(inside) if not re.search(r"\bif\b|\boptional|format", p))
+    nullable = bool(re.search(r"applicable|optional|if any", inside))
+    if re.fullmatch(r"(\w+) and (\w+) (\w+s)", inside) and len(words) == 2 and " " not in words[0]:
+        words = (f"{words[0]} {singular(words[1].split()[-1])}", " ".join(singular(w) for w in words[1].split()))
+    if words and re.search(r"\b(type|status|level|priority)$", name):
+        yield Attribute(snake(name), options=words, nullable=nullable)
+    else:
+        number = bool(re.match(r"in \w+$", inside))
+        yield Attribute(snake(name), inner=tuple(map(snake, words)), nullable=nullable, number=number)
+
+
+def _read_options(line: str, heading: str, options: dict[str, tuple[str, ...]]) -> None:
+    plain = _BULLET.sub(lambda m: m["text"], line)
+    if found := _THERE_ARE.match(plain.strip()):
+        of = snake(found["of"] or "").split("_")
+        words = [singular(w) for w in (*of, *snake(found["phrase"]).split("_")) if w]
+        if len(words) > 1 and words[-1] == "type" and words[-2] in ("status", "level"):
+            words.pop()
+        if values := split_list(found["list"]):
+            options["_".join(words)] = values
+    elif found := _CAN_BE.match(plain.strip()):
+        phrase = found["phrase"] or f"{found['noun']} {found['field']}"
+        if values := split_list(found["list"]):
+            options["_".join(singular(w) for w in snake(phrase).split("_"))] = values
+    if (found := _IF_STATUS.search(line)) and heading:
+        name = f"{singular(snake(heading).split('_')[-1])}_{found[1]}"
+        options[name] = tuple(dict.fromkeys((*options.get(name, ()), *split_list(found[2]))))
+
+
+def _sections(lines: list[str]) -> tuple[tuple[str, str], ...]:
+    found: list[tuple[str, list[str]]] = [("", [])]
+    for line in lines:
+        if heading := _HEADING.match(line):
+            found.append((heading["text"], []))
+        else:
+            found[-1][1].append(line)
+    return tuple((heading, "\n".join(body)) for heading, body in found)

@@ -1,0 +1,104 @@
+"""Deeds: what one tool does to which record; and how a tool that reads is understood."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+from whilesim.situations.tools import Tool
+from whilesim.world.attributes import split_list
+from whilesim.world.kinds import Kind, find_field, is_bound, is_parameter, match_kind, properties, role_of
+from whilesim.world.verbs import Phrase
+
+Action = Literal["get", "list", "find", "answer", "create", "change", "delete", "handoff", "compute"]
+
+_INCLUDING = re.compile(r"(?:including|includes|with) ((?:[\w ]+, )*[\w ]+?(?:,? and [\w ]+)?)(?:\.|$)", re.IGNORECASE)
+_EMPTY = ("detail", "info", "information", "profile", "record", "data")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """What one tool does."""
+
+    tool: str
+    action: Action
+    verb: str = ""
+    kind: str = ""
+    key: str = ""
+    """Argument that names the record."""
+    owner: str = ""
+    """Argument that names whom the record belongs to."""
+    by: Mapping[str, str] = field(default_factory=dict)
+    """Argument to field: what a find or a list looks for."""
+    limit: str = ""
+    before: tuple[str, ...] = ()
+    """Statuses in which the deed is allowed; empty for any."""
+    after: str = ""
+    """Status afterwards."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Field to the value it has afterwards; ``@now`` for the time of the call, None for cleared."""
+    sets: Mapping[str, str] = field(default_factory=dict)
+    """Argument to the field it is written to."""
+    adds: Mapping[str, str] = field(default_factory=dict)
+    """Argument to the number it is added to."""
+    checks: Mapping[str, str] = field(default_factory=dict)
+    """Argument to the amount that it must equal, or for a refund not pass."""
+    swaps: Mapping[str, str] = field(default_factory=dict)
+    """Argument with new keys to the list field in which they take the place of old ones."""
+    toggles: str = ""
+    once: bool = False
+    sole: str = ""
+    """Status that no other record of the same owner may have."""
+    shows: tuple[str, ...] = ()
+    """Words of the fields that a reply is cut to; ``id`` alone for the bare key."""
+    why: str = ""
+    guessed: bool = False
+
+
+def read_deed(tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str, keys: Mapping[str, str]) -> Deed:
+    """Read what a tool that changes nothing shows; ``keys`` are the arguments that name a record, with its kind."""
+    arguments, noun = properties(tool), match_kind(phrase.nouns, kinds)
+    limit = next((a for a in arguments if is_parameter(a)), "")
+    make = partial(Deed, tool=tool.name, verb=phrase.verb, limit=limit)
+    if set(arguments) == {"id"} and not keys:
+        return make(action="get", key="id", why="an id of any kind")
+    if key := _key_of_read(phrase, noun, party, keys):
+        kind = kinds[keys[key]]
+        by = {a: f for a in arguments if a not in keys and (f := find_field(kind, a))}
+        owner, shows = next((a for a in keys if a != key), ""), _shows(tool, phrase, kind)
+        why = f"reads {kind.name} by {key}"
+        return make(action="get", kind=kind.name, key=key, owner=owner, by=by, shows=shows, why=why)
+    asked = [a for a in arguments if a not in keys and not is_parameter(a) and not is_bound(a)]
+    told = any(role_of(a) == "text" for a in arguments)
+    if not noun or (asked and all(role_of(a) == "text" for a in asked) and not keys and not kinds[noun].fields):
+        why = "a question, and no record it speaks of"
+        return make(action="answer" if told else "get", kind="" if told else noun, why=why, guessed=True)
+    by = {a: find_field(kinds[noun], a) or a for a in asked}
+    owner, shows = next(iter(keys), ""), ("id",) if "id" in phrase.nouns else ()
+    return make(action="find" if by else "list", kind=noun, owner=owner, by=by, shows=shows, why=f"looks for {noun}")
+
+
+def _key_of_read(phrase: Phrase, noun: str, party: str, keys: Mapping[str, str]) -> str:
+    """Return the argument by which a read of one record names it; empty for a list or a search."""
+    named = [a for a in keys if keys[a] == noun]
+    others = [a for a in keys if keys[a] != party]
+    if named and not phrase.plural:
+        return named[0]
+    if others and not (noun and noun not in [keys[a] for a in others] and (phrase.plural or noun != party)):
+        return others[-1]
+    return list(keys)[-1] if keys and not noun else ""
+
+
+def _shows(tool: Tool, phrase: Phrase, kind: Kind) -> tuple[str, ...]:
+    """Return the fields that a narrow read ('get data usage') is cut to; empty where it shows all."""
+    nouns = [n for n in phrase.nouns if n not in kind.name.split("_")]
+    extra = [n for n in nouns if n not in _EMPTY]
+    if not extra or (extra == ["status"] and not kind.status):
+        return ()
+    found = _INCLUDING.search(" ".join(tool.description.split()))
+    return (
+        ("_".join(nouns), *("_".join(part.split()) for part in split_list(found[1]))) if found else ("_".join(nouns),)
+    )

@@ -1,0 +1,357 @@
+"""Effects: what a tool does: reads, writes with their preconditions, and safe arithmetic."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from whilesim.chat.messages import Change
+from whilesim.core.seeds import derive
+from whilesim.core.templates import load_words
+from whilesim.core.text import words
+from whilesim.world.deeds import Deed
+from whilesim.world.kinds import Kind, kind_of_key, properties
+from whilesim.world.lookups import Shelf
+from whilesim.world.records import add_record
+
+_OPERATORS: dict[type, Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Mod: operator.mod,
+    ast.FloorDiv: operator.floordiv, ast.USub: operator.neg, ast.UAdd: operator.pos,
+}  # fmt: skip
+_OPENING = (
+    "pending",
+    "open",
+    "new",
+    "submitted",
+    "created",
+    "requested",
+    "confirmed",
+    "active",
+    "scheduled",
+    "booked",
+    "issued",
+    "offen",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a tool does not do it, in a problem of the error words and its values."""
+
+    problem: str
+    values: Mapping[str, Any]
+
+
+class Effects:
+    """What the deeds do to one shelf of records."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf, self.model = shelf, shelf.model
+        self.changes: list[Change] = []
+        self.done: set[tuple[str, str]] = set()
+        self._minutes = 0
+
+    def run(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+        """Do what a tool does; return the value to show, or a refusal. ``changes`` holds what changed."""
+        self.changes = []
+        if refused := self._keys_exist(deed, arguments):
+            return refused
+        return getattr(self, f"_{deed.action}")(deed, arguments)
+
+    def _refuse(self, problem: str, deed: Deed, value: Any = "", **values: Any) -> Refusal:
+        party = self.model.kinds[deed.kind].parent if deed.kind in self.model.kinds else ""
+        return Refusal(
+            problem,
+            {"kind": deed.kind or "record", "value": value, "party": party or self.model.party or "customer", **values},
+        )
+
+    def _keys_exist(self, deed: Deed, arguments: Mapping[str, Any]) -> Refusal | None:
+        for name, value in arguments.items():
+            kind, many = kind_of_key(name, self.model.kinds)
+            if not kind or name == deed.key or value in (None, "", []) or self.model.kinds[kind].outbox:
+                continue
+            for key in value if isinstance(value, list) else [value]:
+                if not isinstance(key, (dict, list)) and not self.shelf.key(kind, key) and self.shelf.records[kind]:
+                    return Refusal("not_found", {"kind": kind, "value": key, "field": name})
+        return None
+
+    def _record(self, deed: Deed, arguments: Mapping[str, Any]) -> str | Refusal:
+        """Return the key of the record that a call names, or why it cannot be had."""
+        kind = self.model.kinds[deed.kind]
+        if not deed.key:
+            if deed.owner and deed.owner in arguments and kind.parent:
+                owned = self.shelf.children(deed.kind, kind.parent, self.shelf.key(kind.parent, arguments[deed.owner]))
+                if owned:
+                    return next(iter(owned))
+            records = self.shelf.records[deed.kind]
+            waiting = (
+                k for k in self.shelf.mine(deed.kind) if not deed.before or records[k].get(kind.status) in deed.before
+            )
+            return next(waiting, "") or self._refuse("not_found", deed)
+        key = self.shelf.key(deed.kind, arguments.get(deed.key, ""))
+        if not key:
+            return self._refuse("not_found", deed, arguments.get(deed.key, ""), field=deed.key)
+        parent = kind_of_key(deed.owner, self.model.kinds)[0] if deed.owner in arguments else ""
+        record = self.shelf.records[deed.kind][key]
+        mine = record.get(self.model.kinds[parent].key) if parent else None
+        if mine is not None and str(mine) != self.shelf.key(parent, arguments[deed.owner]):
+            return self._refuse("wrong_owner", deed, key)
+        return key
+
+    def _get(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+        if deed.key == "id" and not deed.kind:
+            for kind in self.model.kinds:
+                if key := self.shelf.key(kind, arguments.get("id", "")):
+                    return self.shelf.view(kind, key)
+            return Refusal("not_found", {"kind": "record", "value": arguments.get("id", "")})
+        if not deed.kind:
+            return self._answer(deed, arguments)
+        key = self._record(deed, arguments)
+        return key if isinstance(key, Refusal) else self.shelf.cut(deed, self.shelf.view(deed.kind, key), deed.kind)
+
+    def _list(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+        kind = self.model.kinds[deed.kind]
+        if kind.single:
+            return self._get(deed, arguments)
+        limit = arguments.get(deed.limit)
+        found = self.shelf.find(deed, arguments)[: limit if isinstance(limit, int) and limit > 0 else 50]
+        shown = [self.shelf.cut(deed, self.shelf.view(deed.kind, k), deed.kind) for k in found]
+        if kind.catalogue and not deed.by:
+            short = (kind.key, "name", "title", "price", "monthly_price")
+            brief = [{f: v for f, v in row.items() if f in short} for row in shown]
+            return brief if brief and len(brief[0]) > 1 and len(shown[0]) > 6 else shown
+        return shown
+
+    def _find(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+        found = self._list(deed, arguments)
+        if self.model.kinds[deed.kind].catalogue or not isinstance(found, list):
+            return found
+        if not found:
+            return self._refuse("not_found", deed, field=next(iter(deed.by), "id"))
+        return found[0] if len(found) == 1 else found
+
+    def _answer(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+        asked = {w for v in arguments.values() for w in words(str(v)) if len(w) > 3}
+        told = [s for s in self.model.sentences if asked & set(words(s))]
+        told.sort(key=lambda s: -len(asked & set(words(s))))
+        return {"results": told[:3]} if told else {"results": [], "message": load_words("world_values")["kb"]}
+
+    def _handoff(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+        spoken = load_words("world_errors")["handoff"]
+        return spoken[derive(self.shelf.seed, "handoff") % len(spoken)]
+
+    def _compute(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+        text = next((str(v) for v in arguments.values() if isinstance(v, (str, int, float))), "")
+        try:
+            value = round(float(_evaluate(ast.parse(text.strip(), mode="eval").body)), 2)
+            return str(int(value) if value.is_integer() else value)
+        except (ValueError, SyntaxError, ZeroDivisionError, OverflowError, MemoryError, RecursionError):
+            return Refusal("expression", {})
+
+    def _create(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+        kind = self.model.kinds[deed.kind]
+        if kind.key in arguments and self.shelf.key(deed.kind, arguments[kind.key]) and deed.key == kind.key:
+            return self._refuse("exists", deed, arguments[kind.key])
+        for name, schema in properties(self.model.tools[deed.tool]).items():
+            if (
+                schema.get("type") in ("number", "integer")
+                and "amount" in name
+                and isinstance(arguments.get(name), (int, float))
+                and arguments[name] <= 0
+            ):
+                return self._refuse("positive", deed, arguments[name])
+        owner = self.shelf.key(kind.parent, arguments.get(deed.owner, "")) if deed.owner and kind.parent else ""
+        if not owner and kind.parent:
+            owner = (
+                self.shelf.party if kind.parent == self.model.party else next(iter(self.shelf.records[kind.parent]), "")
+            )
+        key = add_record(
+            self.model,
+            self.shelf.records,
+            kind,
+            owner,
+            derive(self.shelf.seed, "created", len(self.shelf.records[deed.kind])),
+        )
+        record = self.shelf.records[deed.kind][key]
+        record.pop("notes", None)
+        for argument, target in deed.sets.items():
+            if argument in arguments:
+                self._put(record, target, arguments[argument])
+        if deed.key and deed.key in arguments:
+            del self.shelf.records[deed.kind][key]
+            key = str(arguments[deed.key])
+            self.shelf.records[deed.kind][key] = record
+        if kind.status:
+            options = kind.fields[kind.status].options
+            opening = next((o for w in _OPENING for o in options if o.lower() == w), options[0] if options else "open")
+            record[kind.status] = deed.after or (arguments.get(kind.status) or opening)
+        for name in ("created_at", "created_time", "created_date", "updated_at"):
+            if name in record:
+                record[name] = self._now() if name != "created_date" else self._now()[:10]
+        self.changes.append(Change(call="", kind=deed.kind, id=key, field="", before=None, after=dict(record)))
+        return self.shelf.view(deed.kind, key)
+
+    def _delete(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+        keys = [self._record(deed, arguments)] if deed.key else list(self.shelf.records[deed.kind])
+        for key in keys:
+            if isinstance(key, Refusal):
+                return key
+            gone = self.shelf.records[deed.kind].pop(key)
+            self.changes.append(Change(call="", kind=deed.kind, id=key, field="", before=gone, after=None))
+        return {"status": "success"}
+
+    def _change(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+        key = self._record(deed, arguments)
+        if isinstance(key, Refusal):
+            return key
+        kind, record = self.model.kinds[deed.kind], self.shelf.records[deed.kind][key]
+        if refused := self.refusal(deed, kind, key, arguments):
+            return refused
+        new = self.outcome(deed, kind, record, arguments)
+        for target, value in new.items():
+            before = at_path(record, target)
+            if before != value:
+                self._put(record, target, value)
+                self.changes.append(Change(call="", kind=deed.kind, id=key, field=target, before=before, after=value))
+        if self.changes and "updated_at" in record:
+            record["updated_at"] = self._now()
+        if deed.once:
+            self.done.add((deed.tool, key))
+        return {f: record.get(f) for f in new} if deed.kind == "session" else self.shelf.view(deed.kind, key)
+
+    def refusal(self, deed: Deed, kind: Kind, key: str, arguments: Mapping[str, Any]) -> Refusal | None:
+        """Return why a change is refused now, or None."""
+        record = self.shelf.records[kind.name][key]
+        status = str(record.get(kind.status, "")) if kind.status else ""
+        if deed.after and status == deed.after and deed.after not in deed.before:
+            return self._refuse("already", deed, key, status=status)
+        if deed.before and status not in deed.before:
+            return self._refuse("bad_status", deed, key, status=status, expected=" or ".join(deed.before))
+        if (deed.tool, key) in self.done:
+            return self._refuse("once", deed, key)
+        switched = {f: switch(kind, f, v) for f, v in deed.fixed.items() if str(v).startswith("@switch")}
+        if switched and all(record.get(f) == v for f, v in switched.items()) and not deed.sets:
+            return self._refuse("already", deed, key, status=str(next(iter(switched.values()))))
+        if deed.sole and kind.parent:
+            owner = str(record.get(self.model.kinds[kind.parent].key))
+            if any(
+                k != key and str(r.get(kind.status)) == deed.sole
+                for k, r in self.shelf.children(kind.name, kind.parent, owner).items()
+            ):
+                return self._refuse("sole", deed, key, status=deed.sole)
+        return self._amounts(deed, key, record, arguments)
+
+    def _amounts(self, deed: Deed, key: str, record: Mapping[str, Any], arguments: Mapping[str, Any]) -> Refusal | None:
+        for argument in (*deed.checks, *deed.adds):
+            given = arguments.get(argument)
+            if not isinstance(given, (int, float)):
+                continue
+            if given <= 0:
+                return self._refuse("positive", deed, given)
+            due = record.get(deed.checks.get(argument, ""))
+            if isinstance(due, (int, float)):
+                field = deed.checks[argument].replace("_", " ")
+                if "refund" in deed.verb and given > due + 0.005:
+                    return self._refuse("excess", deed, given, field=field, expected=due)
+                if "refund" not in deed.verb and abs(given - due) > 0.005:
+                    return self._refuse("amount", deed, given, field=field, expected=due)
+        return None
+
+    def outcome(
+        self, deed: Deed, kind: Kind, record: Mapping[str, Any], arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return field to value as they are after a change."""
+        new: dict[str, Any] = {}
+        for argument, target in deed.sets.items():
+            value = arguments.get(argument)
+            if (isinstance(value, Mapping) and target not in kind.fields) or (
+                argument in ("updates", "changes", "details", "fields") and isinstance(value, Mapping)
+            ):
+                new |= value
+            elif argument in arguments:
+                new[target] = value
+        for argument, target in deed.sets.items():
+            if argument.endswith(("_to_add", "_to_remove")) and isinstance(arguments.get(argument), list):
+                del new[target]
+                base = argument.removesuffix("_to_add").removesuffix("_to_remove")
+                listed, given = list(new.get(base, record.get(base)) or ()), arguments[argument]
+                gone = [str(v) for g in given for v in (g.values() if isinstance(g, Mapping) else [g])]
+                left = [
+                    x for x in listed if not (set(map(str, x.values() if isinstance(x, Mapping) else [x])) & set(gone))
+                ]
+                new[base] = [*listed, *given] if argument.endswith("_to_add") else left
+        for argument, target in deed.adds.items():
+            if isinstance(arguments.get(argument), (int, float)):
+                base = record.get(target)
+                new[target] = round((base if isinstance(base, (int, float)) else 0) + arguments[argument], 2)
+        for argument, target in deed.swaps.items():
+            old, now = list(arguments.get(argument.removeprefix("new_")) or ()), list(arguments.get(argument) or ())
+            kept = list(record.get(target) or ())
+            for before, after in zip(old, now, strict=False):
+                if before in kept:
+                    kept[kept.index(before)] = after
+            new[target] = kept
+        for name, value in deed.fixed.items():
+            new[name] = (
+                self._now()[:10]
+                if value == "@now" and "date" in name
+                else self._now()
+                if value == "@now"
+                else switch(kind, name, value)
+            )
+        if deed.toggles:
+            on, off = switch(kind, deed.toggles, "@switch_on"), switch(kind, deed.toggles, "@switch_off")
+            new[deed.toggles] = off if record.get(deed.toggles) == on else on
+        if deed.after:
+            new[kind.status or "status"] = deed.after
+        return new
+
+    def _put(self, record: dict[str, Any], target: str, value: Any) -> None:
+        home, _, part = target.partition(".")
+        if part:
+            inner = record.get(home)
+            record[home] = {**(inner if isinstance(inner, dict) else {}), part: value}
+        else:
+            record[target] = value
+
+    def _now(self) -> str:
+        self._minutes += 1
+        return f"{self.model.now + timedelta(minutes=self._minutes):%Y-%m-%d %H:%M:%S}"
+
+
+def switch(kind: Kind, name: str, value: Any) -> Any:
+    """Return on or off in the spelling of the field."""
+    if not str(value).startswith("@switch"):
+        return value
+    told = kind.fields.get(name)
+    at_on = value == "@switch_on"
+    if told and (told.type == "boolean" or told.role == "flag"):
+        return at_on
+    wanted = (
+        ("on", "enabled", "active", "yes", "true", "connected")
+        if at_on
+        else ("off", "disabled", "inactive", "no", "false", "disconnected")
+    )
+    return next((o for o in (told.options if told else ()) if o.lower() in wanted), wanted[1])
+
+
+def at_path(record: Mapping[str, Any], target: str) -> Any:
+    """Return a field of a record; ``address.city`` is a part of one."""
+    home, _, part = target.partition(".")
+    inner = record.get(home)
+    return (inner.get(part) if isinstance(inner, Mapping) else None) if part else inner
+
+
+def _evaluate(node: ast.AST) -> float:
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return value
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return float(_OPERATORS[type(op)](_evaluate(left), _evaluate(right)))
+        case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
+            return float(_OPERATORS[type(op)](_evaluate(operand)))
+    raise ValueError("only numbers and + - * / are computed")

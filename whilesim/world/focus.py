@@ -1,0 +1,260 @@
+"""Focus: what a situation is about: one record, the one right call, what the customer knows.
+
+The state of the situation is brought about here, on the records, before anyone calls: the
+record is gone, the deed is already done, it has a double, or work on it was begun.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from whilesim.core.seeds import between, chance, pick
+from whilesim.core.templates import load_words
+from whilesim.core.text import name_words
+from whilesim.world.arguments import Maker
+from whilesim.world.deeds import Deed
+from whilesim.world.effects import Effects
+from whilesim.world.kinds import is_value, kind_of_key, properties, role_of
+from whilesim.world.lookups import Shelf
+from whilesim.world.records import note_of, rotate
+from whilesim.world.values import Draw, imitate, person_of, value_of
+
+_TELLING = ("phone", "money", "date", "future", "title", "airport")
+_SPOKEN = {"dob": "date of birth", "zip": "zip code", "street": "street address", "unit": "apartment", "phone": "phone number",
+           "email": "email", "city": "city", "state": "state", "country": "country"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Focus:
+    """What a situation is about, in this world: the card's facts and the oracle are made of it."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    """The arguments of the one right call of the situation's tool: the truth, not what the customer says."""
+    kind: str | None = None
+    """Kind of the record that the tool touches, None for a tool that touches none."""
+    id: str | None = None
+    """Id of that record in the records; in a missing world it is not there."""
+    identity: Mapping[str, str] = field(default_factory=dict)
+    """How the customer can be found: name, email, phone, date of birth, zip, as they would say them."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What the customer knows and may say, in plain words: ``{"order id": "W2210", "item": "blue kettle"}``.
+    In a missing world the key told here is the wrong one; in a duplicate world there is no key but a
+    detail that tells the two candidates apart."""
+    withheld: tuple[str, ...] = ()
+    """Keys of ``facts`` that the customer does not have at hand; the agent can find them by a read."""
+    object: str = ""
+    """The record in a customer's words: 'my order W2210', 'the line 555-0182'."""
+    reachable: bool = True
+    """Whether the tool can succeed at all in this situation, by an agent that does everything right."""
+
+
+def build_focus(shelf: Shelf, values: Mapping[str, str], seed: int) -> Focus:
+    """Choose the record, bring about the situation's state, and say what the customer knows."""
+    model = shelf.model
+    deed = model.deeds[values["tool"]]
+    state = values.get("world_state", "exists")
+    if any(rule.forbids(values["tool"], state) for rule in model.rules() if rule.axes[1] == "world_state"):
+        state = "exists"
+    key = _focal(shelf, deed, seed)
+    party = _party_of(shelf, deed.kind, key, seed)
+    shelf.party = party
+    maker = Maker(shelf, deed, key, party, seed)
+    maker.prepare()
+    arguments = maker.make()
+    facts = _facts(shelf, deed, key, party, arguments)
+    identity = _identity(shelf, party, seed)
+    _history(shelf, deed, key, party, values.get("history", "fresh"), seed)
+    key = _bring_about(shelf, deed, key, state, arguments, facts, seed)
+    spoken = _key_fact(deed)
+    knowable = spoken in facts and state not in ("missing", "duplicate") and model.listable(deed.kind)
+    withheld = (spoken,) if knowable and chance(0.4, seed, "withheld") else ()
+    name = deed.kind.replace("_", " ")
+    return Focus(
+        tool=deed.tool, arguments=arguments, kind=deed.kind or None, id=key or None, identity=identity, facts=facts, withheld=withheld,
+        object=_object(shelf, deed, name, facts, spoken), reachable=state not in ("missing", "already_acted_on"),
+    )  # fmt: skip
+
+
+def _key_fact(deed: Deed) -> str:
+    return _plain(deed.key) if deed.key and deed.key not in ("id", "key") else f"{deed.kind.replace('_', ' ')} id"
+
+
+def _object(shelf: Shelf, deed: Deed, name: str, facts: Mapping[str, str], spoken: str) -> str:
+    if not deed.kind or deed.kind == "session":
+        return "my request"
+    if deed.kind == shelf.model.party:
+        return "my account"
+    mine = "the" if shelf.model.kinds[deed.kind].catalogue else "my"
+    return f"{mine} {name} {facts[spoken]}" if spoken in facts and deed.key else f"{mine} {name}"
+
+
+def _focal(shelf: Shelf, deed: Deed, seed: int) -> str:
+    """Choose the record: one that the deed is allowed on, where there is one."""
+    keys = list(shelf.records.get(deed.kind, {}))
+    if not keys or (deed.action == "create" and not deed.key):
+        return ""
+    kind = shelf.model.kinds[deed.kind]
+    fits = [k for k in keys if not deed.before or shelf.records[deed.kind][k].get(kind.status) in deed.before]
+    return pick(fits or keys, seed, "focal", deed.kind)
+
+
+def _party_of(shelf: Shelf, kind: str, key: str, seed: int) -> str:
+    """Return the key of whoever the record belongs to."""
+    model = shelf.model
+    if not model.party or not shelf.records[model.party]:
+        return ""
+    at, record = kind, shelf.records.get(kind, {}).get(key, {})
+    for _ in range(4 if record else 0):
+        if at == model.party:
+            return shelf.key(at, record.get(model.kinds[at].key, ""))
+        parent = model.kinds[at].parent if at in model.kinds else ""
+        if parent not in model.kinds:
+            break
+        up = shelf.key(parent, record.get(model.kinds[parent].key or f"{parent}_id", ""))
+        at, record = parent, shelf.records[parent].get(up, {})
+    for holder in model.kinds.values() if record and not model.kinds[kind].catalogue else ():
+        links = [n.name for n in holder.fields.values() if n.role == "link" and n.link == kind]
+        for row in shelf.records[holder.name].values() if holder.parent == model.party else ():
+            if any(str(row.get(n)) == key for n in links):
+                return shelf.key(model.party, row.get(model.kinds[model.party].key, ""))
+    return pick(list(shelf.records[model.party]), seed, "party")
+
+
+def _facts(shelf: Shelf, deed: Deed, key: str, party: str, arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Say in plain words what the customer knows: the call's arguments, who they are, what it is about."""
+    facts: dict[str, str] = {}
+    model = shelf.model
+    for name, value in arguments.items() if deed.action not in ("handoff", "answer") else ():
+        kind, many = kind_of_key(name, model.kinds)
+        if name == deed.key and deed.kind:
+            facts[_key_fact(deed)] = str(value)
+        elif value not in (None, "", []) and not (kind and kind == model.party and not is_value(name, {})):
+            written = deed.action == "change" and name in deed.sets and not deed.after
+            new = "new " if written and name_words(name)[0] != "new" and role_of(name) != "text" else ""
+            facts[f"{new}{_plain(name)}"] = _say(value)
+            if kind and not many and (named := shelf.records[kind].get(str(value), {}).get("name")):
+                facts[f"{new}{kind.replace('_', ' ')}"] = str(named)
+    named_by_key = any(
+        kind_of_key(a, model.kinds)[0] == model.party for t in model.tools.values() for a in properties(t)
+    )
+    if party and named_by_key and deed.kind != model.party:
+        facts.setdefault(f"{model.party.replace('_', ' ')} id", party)
+    if key in shelf.records.get(deed.kind, {}) and deed.kind != model.party:
+        facts = {**dict(_telling(shelf, deed.kind, key)), **facts}
+    return facts
+
+
+def _telling(shelf: Shelf, kind: str, key: str) -> list[tuple[str, str]]:
+    """Return up to two details by which a customer knows a record: what is in it, a date, an amount, a number."""
+    view = shelf.view(kind, key)
+    found: list[tuple[str, str]] = []
+    for name, value in view.items():
+        role = role_of(name)
+        if isinstance(value, list) and value and isinstance(value[0], dict) and "name" in value[0]:
+            found.insert(0, ("item", ", ".join(str(v["name"]) for v in value)))
+        elif role in (*_TELLING, "name", "model") and isinstance(value, (str, int, float)):
+            found.append((_plain(name), str(value)))
+    return found[:2]
+
+
+def _say(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(_say(v) for v in value.values() if v not in (None, ""))
+    if isinstance(value, list):
+        return ", ".join(_say(v) for v in value)
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def _plain(name: str) -> str:
+    return _SPOKEN.get(role_of(name), " ".join(name_words(name))) if name not in ("address",) else "address"
+
+
+def _identity(shelf: Shelf, party: str, seed: int) -> dict[str, str]:
+    """Return how the customer can be found."""
+    model = shelf.model
+    record = shelf.records.get(model.party, {}).get(party, {}) if model.party else {}
+    drawn = person_of(Draw(seed, model.now, model.locale, model.party or "customer", 0))
+    wanted = {"name": "full_name", "email": "email", "phone": "phone", "date of birth": "dob", "zip": "zip"}
+    found: dict[str, str] = {}
+    for spoken, role in wanted.items():
+        value = next((v for f, v in _flat(record) if role_of(f) == role and v), None)
+        if role == "full_name" and value is None:
+            value = record.get("name") or " ".join(str(record[f]) for f in ("first_name", "last_name") if f in record)
+        if value or not record:
+            found[spoken] = str(value or drawn[role])
+    return found
+
+
+def _flat(record: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [pair for f, v in record.items() for pair in (_flat(v) if isinstance(v, Mapping) else [(f, v)])]
+
+
+def _history(shelf: Shelf, deed: Deed, key: str, party: str, history: str, seed: int) -> None:
+    """Leave a note of what was before: on the record, or on the customer where the record is shared."""
+    text = load_words("world_values")["history"].get(history)
+    model, about = shelf.model, deed.kind.replace("_", " ")
+    record = None if deed.kind and model.kinds[deed.kind].catalogue else shelf.records.get(deed.kind, {}).get(key)
+    if record is None or deed.kind == model.party:
+        record, about = shelf.records.get(model.party, {}).get(party), "account"
+    if text and record is not None:
+        note = note_of(model, text, about, between(1, 6, seed, "history"))
+        record["notes"] = [*(record.get("notes") or ()), note]
+
+
+def _bring_about(
+    shelf: Shelf, deed: Deed, key: str, state: str, arguments: dict[str, Any], facts: dict[str, str], seed: int
+) -> str:
+    """Make the situation's state true of the records, and return the key that it is about."""
+    records = shelf.records.get(deed.kind, {})
+    if state == "missing":
+        of_owner = (deed.owner and deed.action in ("list", "find")) or key not in records
+        kind, key = _named_by(shelf, deed, arguments) if of_owner else (deed.kind, key)
+        _remove(shelf, kind, key)
+    elif state == "already_acted_on":
+        Effects(shelf).run(deed, arguments)
+        key = next(reversed(records), "") if deed.action == "create" else key
+    elif state == "duplicate" and key in records:
+        _double(shelf, deed, key, facts, seed)
+    elif state == "partially_completed" and key in records:
+        note = note_of(shelf.model, load_words("world_values")["partial"], deed.kind, between(1, 4, seed, "begun"))
+        records[key]["notes"] = [*(records[key].get("notes") or ()), note]
+    return key
+
+
+def _named_by(shelf: Shelf, deed: Deed, arguments: Mapping[str, Any]) -> tuple[str, str]:
+    kind, _ = kind_of_key(deed.owner, shelf.model.kinds)
+    return kind, shelf.key(kind, arguments.get(deed.owner, "")) if kind else ""
+
+
+def _remove(shelf: Shelf, kind: str, key: str) -> None:
+    """Take a record and all that belongs to it out of the world."""
+    if kind not in shelf.records or key not in shelf.records[kind]:
+        return
+    for child in shelf.model.kinds.values():
+        if child.parent == kind:
+            for own in list(shelf.children(child.name, kind, key)):
+                _remove(shelf, child.name, own)
+    del shelf.records[kind][key]
+
+
+def _double(shelf: Shelf, deed: Deed, key: str, facts: dict[str, str], seed: int) -> None:
+    """Put a second record beside the first that differs in what a customer can say; take the key out of the facts."""
+    model, records = shelf.model, shelf.records[deed.kind]
+    kind, record = model.kinds[deed.kind], records[key]
+    tries = (imitate(key, seed, "double", n) for n in range(20))
+    twin_key = next((k for k in tries if k not in records), f"{key}-2")
+    twin = copy.deepcopy(record)
+    twin[kind.key] = int(twin_key) if isinstance(record.get(kind.key), int) else twin_key
+    draw = Draw(seed, model.now, model.locale, f"{deed.kind}/double", len(records))
+    for told in kind.fields.values():
+        if told.role in _TELLING and record.get(told.name) is not None:
+            twin[told.name] = value_of(told, draw, person_of(draw))
+        if told.role == "links" and model.kinds[told.link].catalogue and isinstance(record.get(told.name), list):
+            others = [k for k in shelf.records[told.link] if k not in map(str, record[told.name])]
+            twin[told.name] = [shelf.native(told.link, k) for k in rotate(others, seed)[:1]]
+    records[twin_key] = twin
+    facts.pop(_key_fact(deed), None)

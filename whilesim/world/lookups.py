@@ -1,0 +1,222 @@
+"""Lookups: records as a tool shows them: found, filtered, and with what follows from other records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+from whilesim.core.seeds import between, derive
+from whilesim.core.text import fold, name_words
+from whilesim.world.deeds import Deed
+from whilesim.world.kinds import Kind, kind_of_key, role_of
+from whilesim.world.model import WorldModel
+from whilesim.world.records import Records, add_record
+
+
+class Shelf:
+    """The records of one world, and how they are read."""
+
+    def __init__(self, model: WorldModel, records: Records, seed: int) -> None:
+        self.model, self.records, self.seed = model, records, seed
+        self.party = ""
+        """Key of the situation's customer: whom a tool means that names nobody."""
+
+    @cached_property
+    def _children(self) -> dict[str, list[tuple[str, str, bool]]]:
+        """Kind to (name of the list, child kind, whether children show whole)."""
+        found: dict[str, list[tuple[str, str, bool]]] = {}
+        got = {d.kind for d in self.model.deeds.values() if d.action in ("get", "list", "find")}
+        for child in self.model.kinds.values():
+            if child.parent in self.model.kinds and child.key and not child.single:
+                fields = self.model.kinds[child.parent].fields
+                listed = next((f.name for f in fields.values() if f.role == "links" and f.link == child.name), "")
+                whole = child.outbox or child.catalogue or child.name not in got
+                found.setdefault(child.parent, []).append((listed or f"{child.name}s", child.name, whole))
+        return found
+
+    @cached_property
+    def _expanded(self) -> dict[str, list[tuple[str, str]]]:
+        """Kind to (list field, shared kind): lists of keys that read as what they point at."""
+        kinds = self.model.kinds
+        return {
+            kind.name: [
+                (f.name, f.link) for f in kind.fields.values()
+                if f.role == "links" and f.link in kinds and kinds[f.link].catalogue
+                and kinds[f.link].parent != kind.name and f.why.startswith("attribute")
+            ]
+            for kind in kinds.values()
+        }  # fmt: skip
+
+    def key(self, kind: str, value: Any) -> str:
+        """Return the key under which a record stands; empty when it does not."""
+        records, text = self.records.get(kind, {}), str(value)
+        if text in records:
+            return text
+        folded = text.strip().lower().lstrip("#")
+        return next((k for k in records if k.lower().lstrip("#") == folded), "") if folded else ""
+
+    def native(self, kind: str, key: str) -> Any:
+        """Return a key as its record spells it: a number where keys are numbers."""
+        field = self.model.kinds[kind].key if kind in self.model.kinds else ""
+        return self.records.get(kind, {}).get(key, {}).get(field, key)
+
+    def value(self, record: Mapping[str, Any], field: str) -> Any:
+        """Return what a record has under a field's name, or under one that means the same; None for nothing."""
+        role = role_of(field.split(".")[-1])
+        found = _values(record, field, role) or _names(record, role)
+        return found[0] if found else None
+
+    def children(self, child: str, parent: str, key: str) -> dict[str, dict[str, Any]]:
+        """Return the records of kind ``child`` that belong to one parent."""
+        field = self.model.kinds[parent].key or f"{parent}_id"
+        return {k: r for k, r in self.records[child].items() if str(r.get(field)) == key}
+
+    def mine(self, name: str) -> list[str]:
+        """Return the keys of the situation's customer's own records; of all where the kind has no owner."""
+        parent = self.model.kinds[name].parent
+        if self.party and parent == self.model.party:
+            return list(self.children(name, parent, self.party))
+        return list(self.records[name])
+
+    def view(self, name: str, key: str) -> dict[str, Any]:
+        """Return a record as it reads now: its own fields, the keys of what belongs to it, what it links to."""
+        kind, record = self.model.kinds[name], self.records[name][key]
+        shown = dict(record)
+        for listed, child, whole in self._children.get(name, ()):
+            found = self.children(child, name, key)
+            if found or not self.model.kinds[child].outbox:
+                drop = kind.key
+                shown[listed] = [
+                    {f: v for f, v in r.items() if f not in (drop, "updated_at", "notes")}
+                    if whole
+                    else r.get(self.model.kinds[child].key)
+                    for r in found.values()
+                ]
+        for field, linked in self._expanded.get(name, ()):
+            if isinstance(record.get(field), list):
+                shown[field] = [self._brief(linked, str(k)) for k in record[field]]
+                prices = [p for p in (row.get("price") for row in shown[field]) if isinstance(p, (int, float))]
+                if prices and "total" not in shown:
+                    shown["total"] = round(sum(prices), 2)
+        for late in ("updated_at", "notes"):
+            if late in shown:
+                shown[late] = shown.pop(late)
+        return shown
+
+    def _brief(self, name: str, key: str) -> dict[str, Any]:
+        """Return a shared record in brief, with the name of what it is a variant of."""
+        kind = self.model.kinds[name]
+        record = self.records[name].get(key)
+        if record is None:
+            return {kind.key: key}
+        parent = (
+            self.records.get(kind.parent, {}).get(str(record.get(self.model.kinds[kind.parent].key)))
+            if kind.parent in self.model.kinds
+            else None
+        )
+        named = {"name": parent["name"]} if parent and "name" in parent and "name" not in record else {}
+        return {**named, **{f: v for f, v in record.items() if f not in ("availability", "updated_at", "notes")}}
+
+    def matches(self, name: str, record: Mapping[str, Any], by: Mapping[str, Any]) -> bool:
+        """Whether a record has all that is looked for: field to value, compared as people write them."""
+        return all(self._has(name, record, field, value) for field, value in by.items())
+
+    def _has(self, name: str, record: Mapping[str, Any], field: str, value: Any) -> bool:
+        role = role_of(field.split(".")[-1])
+        found = list(_values(record, field, role))
+        if role == "phone" and name == self.model.party:
+            key = str(record.get(self.model.kinds[name].key))
+            for _, child, _ in self._children.get(name, ()):
+                found += [
+                    v for r in self.children(child, name, key).values() for f, v in r.items() if role_of(f) == "phone"
+                ]
+        found = found or _names(record, role)
+        if not found:
+            return True
+        if role == "phone":
+            digits = re.sub(r"\D", "", str(value))
+            return any(digits and re.sub(r"\D", "", str(f)).endswith(digits[-10:]) for f in found)
+        if role in ("text", "word", "title", "name") and isinstance(value, str):
+            return any(fold(value) in fold(str(f)) or fold(str(f)) in fold(value) for f in found)
+        return any(_plain(f) == _plain(value) for f in found)
+
+    def find(self, deed: Deed, arguments: Mapping[str, Any]) -> list[str]:
+        """Return the keys that a find or a list is after, newest first where records have dates."""
+        name = deed.kind
+        by = {field: arguments[a] for a, field in deed.by.items() if arguments.get(a) not in (None, "", "None", "all")}
+        kind = self.model.kinds[name]
+        pool: Iterable[str] = self.records[name]
+        if deed.owner and deed.owner in arguments:
+            parent, _ = kind_of_key(deed.owner, self.model.kinds)
+            if parent and parent == kind.parent:
+                pool = self.children(name, parent, self.key(parent, arguments[deed.owner]))
+        found = [k for k in pool if self.matches(name, self.records[name][k], by)]
+        if deed.before:
+            found = [k for k in self.mine(name) if self.records[name][k].get(kind.status) in deed.before]
+        if not found and kind.catalogue and by and deed.action == "find":
+            found = self.stock(kind, by)
+        dated = [f for f in kind.fields if role_of(f) in ("date", "moment")]
+        if dated and not kind.catalogue:
+            found.sort(key=lambda k: str(self.records[name][k].get(dated[0]) or ""), reverse=True)
+        return found
+
+    def stock(self, kind: Kind, by: Mapping[str, Any]) -> list[str]:
+        """Put records on the shelf that answer a search of a catalogue: what nobody asked for was never drawn."""
+        seed = derive(self.seed, kind.name, repr(sorted((k, str(v)) for k, v in by.items())))
+        keys = []
+        for n in range(between(1, 3, seed, "stock")):
+            key = add_record(self.model, self.records, kind, "", derive(seed, n))
+            for field, value in by.items():
+                if "." not in field and role_of(field) not in ("text", "word", "name"):
+                    self.records[kind.name][key][field] = value
+            if kind.status:
+                options = kind.fields[kind.status].options
+                self.records[kind.name][key][kind.status] = next(
+                    (o for o in options if o.lower() in ("available", "active")), options[0]
+                )
+            keys.append(key)
+        return keys
+
+    def cut(self, deed: Deed, view: dict[str, Any], kind: str) -> Any:
+        """Cut a view to what a narrow tool shows; its key and its date stay."""
+        if not deed.shows:
+            return view
+        key = self.model.kinds[kind].key
+        if deed.shows == ("id",):
+            return view.get(key)
+        wanted = {w[:5] for part in deed.shows for w in name_words(part) if w not in ("current", "data", "of")}
+        linked = dict(view)
+        for told in self.model.kinds[kind].fields.values():
+            if told.role == "link" and told.link in self.records and told.link != self.model.party:
+                linked = {**self.records[told.link].get(str(view.get(told.name)), {}), **linked}
+        stay = (key, "updated_at") if key else ()
+        kept = {f: v for f, v in linked.items() if wanted & {w[:5] for w in name_words(f)} or f in stay}
+        return kept if len(kept) > len(stay) else view
+
+
+def _values(record: Mapping[str, Any], field: str, role: str) -> list[Any]:
+    home, _, part = field.partition(".")
+    if part:
+        inner = record.get(home)
+        return [inner[part]] if isinstance(inner, Mapping) and part in inner else []
+    if field in record:
+        return [record[field]] if record[field] is not None else []
+    return [v for f, v in record.items() if role not in ("word", "text") and role_of(f) == role and v is not None]
+
+
+def _names(record: Mapping[str, Any], role: str) -> list[Any]:
+    """A whole name from its parts, or a part from the whole."""
+    if role in ("full_name", "name"):
+        return [" ".join(str(record[f]) for f in ("first_name", "last_name") if f in record)]
+    parts = str(record.get("full_name") or record.get("name") or "").split()
+    return {"first_name": parts[:1], "last_name": parts[-1:]}.get(role, [])
+
+
+def _plain(value: Any) -> str:
+    return (
+        fold(str(value)).replace("_", " ").rstrip("0").rstrip(".")
+        if isinstance(value, float)
+        else fold(str(value)).replace("_", " ")
+    )

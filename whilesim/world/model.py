@@ -1,0 +1,145 @@
+"""Model: the whole inferred world as a value, and the same as YAML for a user to edit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from whilesim.core.jsontext import dumps
+from whilesim.situations.axes import Rule
+from whilesim.situations.tools import Tool
+from whilesim.world.deeds import Deed
+from whilesim.world.kinds import Kind
+from whilesim.world.spec import WorldSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldModel:
+    """What a world is made of: the same for all situations."""
+
+    tools: Mapping[str, Tool]
+    kinds: Mapping[str, Kind]
+    deeds: Mapping[str, Deed]
+    party: str
+    """Kind of whoever the customer is; empty for none."""
+    now: datetime
+    locale: str
+    spec: WorldSpec = field(default_factory=WorldSpec)
+    sentences: tuple[str, ...] = ()
+    """What a knowledge base can answer with."""
+
+    def rules(self) -> tuple[Rule, ...]:
+        """Return the combinations of tool, condition and state that cannot happen in this world."""
+        return (
+            Rule(("tool", "tool_condition"), self._no_condition, "only a read of one record can be stale"),
+            Rule(("tool", "world_state"), self._no_state, "the tool touches no record that could be in this state"),
+        )
+
+    def _no_condition(self, tool: str, condition: str) -> bool:
+        deed = self.deeds.get(tool)
+        if deed is None or condition in ("success", "none", ""):
+            return False
+        return condition == "stale" and not (
+            deed.action == "get" and bool(deed.kind) and not self.kinds[deed.kind].catalogue
+        )
+
+    def _no_state(self, tool: str, state: str) -> bool:
+        deed = self.deeds.get(tool)
+        if deed is None or state == "exists":
+            return False
+        if deed.action in ("answer", "handoff", "compute") or not deed.kind:
+            return True
+        kind = self.kinds[deed.kind]
+        if state == "missing":
+            return (kind.catalogue and deed.action == "find") or not (
+                deed.key or deed.owner or (deed.kind == self.party and deed.action == "find")
+            )
+        if (
+            kind.single
+            or (kind.catalogue and deed.action not in ("create", "change", "delete"))
+            or deed.action == "list"
+        ):
+            return True
+        if state == "partially_completed":
+            return deed.action != "change"
+        if state == "already_acted_on":
+            return bool(deed.adds) or not (
+                deed.action in ("change", "delete") or (deed.action == "create" and self.listable(deed.kind))
+            )
+        return state == "duplicate" and not (
+            deed.key and self.listable(deed.kind) and deed.action in ("get", "change", "delete")
+        )
+
+    def listable(self, kind: str) -> bool:
+        """Whether an agent that knows who the customer is can find the customer's records of a kind."""
+        if kind not in self.kinds or not self.party or kind == self.party:
+            return False
+        reads = [d for d in self.deeds.values() if d.action in ("list", "find", "get")]
+        if any(d.kind == kind and d.action == "list" for d in reads):
+            return True
+        return self.kinds[kind].parent == self.party and any(d.kind == self.party and d.shows != ("id",) for d in reads)
+
+    def describe(self) -> str:
+        """Return the world as YAML, the rule that fired beside each line; ``WorldSpec.from_yaml`` reads it back."""
+        return "\n".join(
+            [
+                f"locale: {self.locale}",
+                "entities:",
+                *self._kind_lines(),
+                "tools:",
+                *self._deed_lines(),
+                *self._guess_lines(),
+                "",
+            ]
+        )
+
+    def _kind_lines(self) -> list[str]:
+        lines = []
+        for kind in self.kinds.values():
+            lines.append(f"  {kind.name}:  # {kind.why}")
+            for word, value in (("key", kind.key), ("parent", kind.parent)):
+                if value:
+                    lines.append(f"    {word}: {_scalar(value)}")
+            if kind.status and kind.fields[kind.status].options:
+                lines.append(
+                    f"    status: {dumps(list(kind.fields[kind.status].options))}  # {kind.fields[kind.status].why}"
+                )
+            for word in ("catalogue", "single"):
+                if getattr(kind, word):
+                    lines.append(f"    {word}: true")
+            lines += [f"    count: {kind.count}", "    fields:" if kind.fields else "    fields: {}"]
+            lines += [
+                f"      {_scalar(f.name)}: {f.link + '[]' if f.role == 'links' else f.link or f.role}  # {f.why}"
+                for f in kind.fields.values()
+            ]
+        return lines or ["  {}"]
+
+    def _deed_lines(self) -> list[str]:
+        lines = []
+        for deed in self.deeds.values():
+            lines.append(f"  {_scalar(deed.tool)}:  # {' '.join(deed.why.split())}")
+            lines += [
+                f"    effect: {self.tools[deed.tool].effect}  # {self.tools[deed.tool].effect_rule}",
+                f"    action: {deed.action}",
+            ]
+            told = {"entity": deed.kind, "pre": list(deed.before), "post": deed.after, "sets": dict(deed.sets)}
+            lines += [f"    {word}: {dumps(value)}" for word, value in told.items() if value]
+        return lines or ["  {}"]
+
+    def _guess_lines(self) -> list[str]:
+        unsure = [
+            f"{d.tool}: {d.why}"
+            for d in self.deeds.values()
+            if d.guessed or self.tools[d.tool].effect_rule.endswith("(unsure)")
+        ]
+        unsure += [f"{k.name}: nothing says which fields it has" for k in self.kinds.values() if not k.fields]
+        return ["guessed:  # please check", *[f"  - {dumps(u)}" for u in unsure]] if unsure else ["guessed: []"]
+
+
+def _scalar(text: str) -> str:
+    return (
+        text
+        if text.isidentifier() and text.lower() not in ("on", "off", "yes", "no", "y", "n", "true", "false", "null")
+        else dumps(text)
+    )

@@ -1,0 +1,105 @@
+"""Verbs: what the name of a tool says: a verb, an object, and how the record is named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from whilesim.core.templates import load_words
+from whilesim.core.text import name_words, words
+from whilesim.situations.tools import Tool
+from whilesim.world.attributes import singular
+
+_PREPOSITIONS = ("by", "for", "from", "to", "of", "in", "with", "on", "as", "at", "and")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phrase:
+    """The name of a tool, read as a phrase."""
+
+    verb: str
+    deed: str
+    """read, status, switch_on, switch_off, toggle, update, create, send, delete, compute, handoff."""
+    nouns: tuple[str, ...]
+    """The words of the object, singular, without the verb."""
+    plural: bool
+    by: tuple[str, ...] = ()
+    owner: tuple[str, ...] = ()
+    """The words after 'for', 'of', 'to', 'from'."""
+
+
+@cache
+def deed_of_verb() -> dict[str, str]:
+    """Return verb to deed; of a verb in several lists the first list counts."""
+    table: dict[str, str] = {}
+    for deed, verbs in load_words("world_verbs").items():
+        if deed not in ("person", "nouns_too", "tail_nouns", "handoff"):
+            for verb in verbs:
+                table.setdefault(str(verb), deed)
+    return table
+
+
+def read_name(tool: Tool) -> Phrase:
+    """Read a tool's name; the description's first verb where the name has none."""
+    table, lists = deed_of_verb(), load_words("world_verbs")
+    parts = name_words(tool.name)
+    if len(parts) > 2 and parts[-1] == "tool":
+        parts = parts[:-1]
+    at, size = _verb_at(parts, table, lists)
+    verb = "_".join(parts[at : at + size]) if size else _verb_of_description(tool.description, table)
+    rest = parts[:at] + parts[at + size :] if size else parts
+    halves: dict[str, list[str]] = {"": []}
+    current = ""
+    for word in rest:
+        if word in _PREPOSITIONS and (halves[""] or word == "by"):
+            current = word
+            halves.setdefault(current, [])
+        else:
+            halves[current].append(word)
+    nouns = halves[""]
+    return Phrase(
+        verb=verb,
+        deed=_agree(table.get(verb, "update"), tool, verb),
+        nouns=tuple(singular(n) for n in nouns),
+        plural=_is_plural(nouns),
+        by=tuple(halves.get("by", ())),
+        owner=tuple(singular(w) for p in ("for", "of", "to", "from") for w in halves.get(p, ())),
+    )
+
+
+def _is_plural(nouns: list[str]) -> bool:
+    never = {"details", "status", "types", *load_words("world_verbs")["tail_nouns"]}
+    told = [n for n in nouns if n not in never]
+    return bool(told) and singular(told[-1]) != told[-1]
+
+
+def _verb_at(parts: list[str], table: dict[str, str], lists: Any) -> tuple[int, int]:
+    order = [0, len(parts) - 1, *range(1, len(parts) - 1)]
+    for at in order:
+        for size in (2, 1):
+            if at + size <= len(parts) and "_".join(parts[at : at + size]) in table:
+                word, after = parts[at], parts[at + 1 : at + 2]
+                as_noun = word in lists["nouns_too"] and ((after and after[0] in lists["tail_nouns"]) or at > 0)
+                if not (size == 1 and as_noun) and not (at > 0 and word in lists["tail_nouns"]):
+                    return at, size
+    return 0, 0
+
+
+def _verb_of_description(description: str, table: dict[str, str]) -> str:
+    for word in words(description)[:6]:
+        for stem in (word, word[:-1], word[:-2], word[:-3], word[:-1] + "e", word[:-2] + "e"):
+            if len(stem) > 1 and stem in table:
+                return stem
+    return ""
+
+
+def _agree(deed: str, tool: Tool, verb: str) -> str:
+    """Let the tool's effect decide between reading and writing."""
+    if tool.effect in ("handoff", "compute"):
+        return tool.effect
+    if tool.effect == "read":
+        return "read"
+    if deed in ("read", "compute"):
+        return "create" if verb in ("test", "estimate", "sum") else "update"
+    return deed

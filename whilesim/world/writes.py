@@ -1,0 +1,215 @@
+"""Writes: how a tool that changes records is understood, the agent's and the customer's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from whilesim.core.templates import load_words
+from whilesim.core.text import name_words
+from whilesim.situations.tools import Tool
+from whilesim.world.attributes import PolicyFacts, singular
+from whilesim.world.deeds import Deed, read_deed
+from whilesim.world.kinds import (
+    Field,
+    Kind,
+    find_field,
+    is_parameter,
+    is_value,
+    kind_of_key,
+    match_kind,
+    properties,
+    role_of,
+)
+from whilesim.world.verbs import Phrase
+from whilesim.world.wording import sections_of, spell, status_after, statuses_before
+
+_ONCE = re.compile(
+    r"(?:only be (?:called|used|done|disputed) once|can be only done once|only once|may be \w+ once)", re.IGNORECASE
+)
+_SOLE = re.compile(r"No other (\w+?)s? (?:are|is) already ([\w ]+?)(?: for| of|[.;\n]|$)", re.IGNORECASE)
+_RECORDS = re.compile(r"records? (?:the )?(\w+_(?:date|at|time)\w*)")
+_CLEARS = re.compile(r"clears? (?:the )?(\w+)")
+_OF_KIND = re.compile(r"\b(?:of|for|to|from|on|in) (?:an?|the|a specific|your|this) (?:\w+ )?(\w+)", re.IGNORECASE)
+_ADDS = re.compile(r"\badds?\b|\bincrease|\btop", re.IGNORECASE)
+_REPLACES = re.compile(r"removes|new total|updated")
+
+
+def infer_deed(tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str, facts: PolicyFacts) -> Deed:
+    """Read what one tool does: from its name and arguments, its description, its section of the policy, its verb."""
+    if phrase.deed in ("handoff", "compute"):
+        why = tool.effect_rule or f"effect {phrase.deed}"
+        return Deed(
+            tool=tool.name, action="handoff" if phrase.deed == "handoff" else "compute", verb=phrase.verb, why=why
+        )
+    arguments = properties(tool)
+    found = {a: kind_of_key(a, kinds) for a in arguments if arguments[a].get("type") != "array"}
+    keys = {a: kind for a, (kind, many) in found.items() if kind and not many}
+    keys |= {a: n for a in arguments if (n := own_key(a, phrase, kinds))}
+    if phrase.deed == "read":
+        return read_deed(tool, phrase, kinds, party, keys)
+    return _write(tool, phrase, kinds, party, keys, facts)
+
+
+def own_key(argument: str, phrase: Phrase, kinds: Mapping[str, Kind]) -> str:
+    """Return the kind that an argument called ``id`` or ``key`` alone names: the one in the tool's name."""
+    noun = match_kind(phrase.nouns, kinds)
+    return noun if noun and kinds[noun].key == argument else ""
+
+
+def fields_of_arguments(deed: Deed, arguments: Mapping[str, Field]) -> dict[str, Field]:
+    """Return the fields that a deed writes, as its arguments describe them."""
+    return {target: arguments[a] for a, target in {**deed.sets, **deed.adds}.items() if a in arguments}
+
+
+def infer_own_deed(
+    tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], agent: Mapping[str, Deed], facts: PolicyFacts
+) -> Deed | None:
+    """Read what a tool of the customer's own does where it names no record: it acts on one device, or answers the agent.
+
+    'Makes a payment for the bill that the agent has sent you' pays the record that the agent's
+    tool left waiting. None where the tool names a record by itself.
+    """
+    arguments = properties(tool)
+    if any(kind_of_key(a, kinds)[0] or own_key(a, phrase, kinds) for a in arguments):
+        return None
+    said = {singular(w.lower()) for w in re.findall(r"\w+", tool.description)} | set(phrase.nouns)
+    waits = (d for d in agent.values() if d.after and ({d.kind} <= said or set(name_words(d.tool)[1:]) <= said))
+    asked = next(waits, None) if not arguments else None
+    make = partial(Deed, tool=tool.name, kind=asked.kind if asked else "session")
+    if asked and phrase.deed == "read":
+        return make(action="list", before=(asked.after,), why=f"shows what {asked.tool} left waiting")
+    verb = "pay" if said & {"payment", "pay"} else phrase.verb
+    if asked and verb in load_words("world_verbs")["status"]:
+        after = status_after(tool, replace(phrase, verb=verb, deed="status"), kinds[asked.kind], facts)
+        return make(action="change", verb=verb, before=(asked.after,), after=after, why=f"answers {asked.tool}")
+    if phrase.deed == "read":
+        shows = ("_".join(phrase.nouns) or "all",)
+        return Deed(tool=tool.name, action="get", kind="session", shows=shows, why="reads the customer's own device")
+    return _change(tool, phrase, Kind(name="session", key="", single=True), "", facts, key="", owner="")
+
+
+def _target(tool: Tool, phrase: Phrase, party: str, keys: Mapping[str, str]) -> str:
+    """Return the argument that names the record a write works on; empty for none."""
+    arguments = properties(tool)
+    single = [a for a in keys if not is_value(a, arguments[a])]
+    others = [a for a in single if keys[a] != party] or single
+    for word in _OF_KIND.findall(tool.description.split(".")[0]) if len(others) > 1 else ():
+        if match := [a for a in others if keys[a].split("_")[-1] == singular(word.lower())]:
+            return match[0]
+    named = [a for a in others if match_kind(phrase.nouns, [keys[a]])]
+    return next(iter(named or others), "")
+
+
+def _write(
+    tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str, keys: Mapping[str, str], facts: PolicyFacts
+) -> Deed:
+    arguments, noun = properties(tool), match_kind(phrase.nouns, kinds)
+    key = _target(tool, phrase, party, keys)
+    unnamed = bool(noun) and noun not in keys.values() and keys.get(key) == party and kinds[noun].key not in arguments
+    if unnamed and phrase.deed in ("update", "delete"):
+        return _change(tool, phrase, kinds[noun], "", facts, key="", owner=key)  # the customer's one cart
+    kind = keys.get(key, "") or ("session" if not arguments else noun or "session")
+    after = status_after(tool, phrase, kinds.get(kind), facts)
+    creates = phrase.deed in ("create", "send") and not (after and keys.get(key, party) != party)
+    if phrase.deed == "create" and noun and noun == keys.get(key) and not kinds[noun].catalogue:
+        creates = False
+    loose = not key and arguments and phrase.deed in ("status", "update") and not (noun and kinds[noun].single)
+    if creates or loose:
+        return _creation(tool, phrase, kinds, party, keys, after if phrase.deed == "status" else "")
+    parent = kinds[kind].parent if kind in kinds else ""
+    owners = (a for a, k in keys.items() if a != key and k in (party, parent) and not is_value(a, arguments[a]))
+    owner = next(owners, "")
+    if phrase.deed == "delete" and (key or noun) and not [a for a in arguments if a not in keys]:
+        why = f"verb {phrase.verb!r} removes"
+        return Deed(tool=tool.name, action="delete", verb=phrase.verb, kind=kind, key=key, owner=owner, why=why)
+    return _change(tool, phrase, kinds.get(kind) or Kind(name=kind, key=""), after, facts, key=key, owner=owner)
+
+
+def _creation(
+    tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str, keys: Mapping[str, str], after: str
+) -> Deed:
+    arguments, noun = properties(tool), match_kind(phrase.nouns, kinds)
+    plain = "_".join(n for n in phrase.nouns if n not in load_words("world_nouns")["never"])
+    name = noun if noun and noun not in keys.values() else plain or phrase.verb or "entry"
+    name = f"{name}_booking" if name in kinds and kinds[name].catalogue else name
+    own = next((a for a in keys if keys[a] == name), "")
+    owner = next((a for a in keys if keys[a] == party), "") or next((a for a in keys if name in kinds and a != own), "")
+    kind = kinds.get(name) or Kind(name=name, key="")
+    sets = {a: find_field(kind, a) or a for a in arguments if a != owner}
+    return Deed(
+        tool=tool.name, action="create", verb=phrase.verb, kind=name, key=own, owner=owner, sets=sets, after=after,
+        why=f"verb {phrase.verb!r} makes a {name}",
+    )  # fmt: skip
+
+
+def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFacts, *, key: str, owner: str) -> Deed:
+    arguments, told = properties(tool), f"{tool.description}\n{sections_of(phrase, facts)}"
+    free = [a for a in arguments if a not in (key, owner) and not is_parameter(a)]
+    about = [n for n in phrase.nouns if n not in kind.name.split("_") and n not in ("pending", "mode")]
+    sets, adds, checks, swaps = _targets(phrase, kind, after, told, {a: arguments[a] for a in free}, about)
+    fixed: dict[str, Any] = dict.fromkeys(_RECORDS.findall(tool.description), "@now")
+    fixed |= {name: None for name in _CLEARS.findall(tool.description) if "_" in name}
+    toggles = ""
+    if phrase.deed in ("switch_on", "switch_off", "toggle"):
+        name = nearest_field(kind, about) or ("_".join([*about, "status"]) if about else kind.status or "enabled")
+        name = "_".join(phrase.nouns) if kind.single and not key and phrase.nouns else name
+        toggles = name if phrase.deed == "toggle" else ""
+        if not toggles and not (free and find_field(kind, free[0])):
+            fixed[name] = f"@{phrase.deed}"
+    if kind.single and not key and after:
+        fixed[f"{'_'.join(phrase.nouns) or 'session'}_status"], after = after, ""
+    if not (after or sets or adds or fixed or toggles or swaps):
+        fixed[f"last_{phrase.verb}_at"] = "@now"
+    sole = _SOLE.search(tool.description)
+    return Deed(
+        tool=tool.name, action="change", verb=phrase.verb, kind=kind.name, key=key, owner=owner, after=after, fixed=fixed,
+        before=statuses_before(tool, phrase, kind, facts), sets=sets, adds=adds, checks=checks, swaps=swaps, toggles=toggles,
+        once=bool(_ONCE.search(told)), sole=spell(sole[2], kind) if sole else "", guessed=not key,
+        why="the description or the policy says the status afterwards" if after and phrase.deed != "status" else f"verb {phrase.verb!r}",
+    )  # fmt: skip
+
+
+def _targets(
+    phrase: Phrase, kind: Kind, after: str, told: str, free: Mapping[str, Any], about: Sequence[str]
+) -> tuple[dict[str, str], dict[str, str], dict[str, str], dict[str, str]]:
+    """Return what each argument does: is written, is added, is checked, takes the place of list members."""
+    sets: dict[str, str] = {}
+    adds: dict[str, str] = {}
+    checks: dict[str, str] = {}
+    for a, schema in free.items():
+        numeric = schema.get("type") in ("number", "integer")
+        own = find_field(kind, a)
+        if numeric and _ADDS.search(told[:300]) and not _REPLACES.search(str(schema.get("description"))):
+            adds[a] = nearest_field(kind, [*about, phrase.verb, *name_words(a)]) or a
+        elif numeric and (after or phrase.deed == "status") and role_of(a) == "money":
+            due = own or nearest_field(kind, ["amount", "total", "price", "balance"])
+            (checks if due else sets)[a] = due or f"{phrase.verb}_{a}"
+        elif after and phrase.deed != "update" and not own:
+            sets[a] = f"{singular(phrase.verb)}_{a}"
+        else:
+            bare = len(free) == 1 and about and role_of(a) == "word" and a not in about and "_" not in a
+            sets[a] = own or ("_".join(about) if bare else a.removeprefix("new_"))
+    pairs = (a for a in sets if phrase.deed == "update" and a.startswith("new_") and a[4:] in sets)
+    swaps = {a: f for a in pairs if (f := _list_of(kind, a))}
+    return {a: f for a, f in sets.items() if a not in swaps and f"new_{a}" not in swaps}, adds, checks, swaps
+
+
+def _list_of(kind: Kind, argument: str) -> str:
+    noun = kind_of_key(argument, [f.link for f in kind.fields.values()])[0]
+    return next((n for n, f in kind.fields.items() if noun and f.role == "links" and f.link == noun), "")
+
+
+def nearest_field(kind: Kind, about: Sequence[str]) -> str:
+    """Return the field that shares most words with a phrase; empty when none shares any."""
+    stems = {w[:5] for w in about if len(w) > 1}
+    scored = [
+        (len(stems & {w[:5] for w in name_words(f)}), -len(name_words(f)), f)
+        for f in kind.fields
+        if not kind.fields[f].link
+    ]
+    best = max(scored, default=(0, 0, ""))
+    return best[2] if best[0] else ""
