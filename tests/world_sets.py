@@ -51,7 +51,7 @@ def play(world: MockWorld, oracle: Oracle, tools: tuple[Tool, ...]) -> str:
         if not focus.reachable and oracle.ends[0] == "refused":
             return "refused"
     if handoff and focus.tool != handoff.name:
-        world.call(handoff.name, {name: "help" for name in handoff.parameters["properties"]})
+        world.call(handoff.name, dict.fromkeys(handoff.parameters["properties"], "help"))
         return "handed_off"
     return "honest_failure"
 

@@ -1,7 +1,7 @@
 """Calls a second and CPU per call of the engine, beside other clients.
 
     python tests/benchmarks/bench_engine.py                  # the table: 0 and 50 ms
-    python tests/benchmarks/bench_engine.py --faults         # 30 % refusals, memory of 20,000 conversations
+    python tests/benchmarks/bench_engine.py --faults         # 30 % refusals, memory of 20,000 conversations (minutes)
 
 Every client asks the same stub (a process of its own) for the same conversations: 12 calls
 each, 8 tools, from 6 to some 16 KB of request. CPU is the client process's own. Compare
@@ -235,7 +235,7 @@ def table(latency: float, concurrency: int, chosen: str, count: int) -> None:
                 measure(name, client, url, number, concurrency, **options)
 
 
-def faults() -> None:
+def faults(conversations: int) -> None:
     print(f"\n{'faults at 50 ms, 128 at a time':34} {'calls/s':>10} {'CPU ms/call':>12} {'RSS MB':>8}")
     answer = Stub().complete({"messages": [], "model": "m"}, 0)
     refusals = lambda n, _: refuse(429, retry_after=1) if n * 0.618034 % 1 < 0.3 else None  # noqa: E731
@@ -245,7 +245,7 @@ def faults() -> None:
         measure("30 % refused, Retry-After 1 s", with_whilesim, server.url, 2048, 128)
     with stub(0.02) as url, tempfile.TemporaryDirectory() as folder:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        measure("20,000 conversations, 20 ms, c=256", with_whilesim, url, 20_000, 256, run_dir=folder)
+        measure("many conversations, 20 ms, c=256", with_whilesim, url, conversations, 256, run_dir=folder)
         after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(f"memory grew by {after - before:.0f} MB")
 
@@ -255,9 +255,10 @@ if __name__ == "__main__":
     parser.add_argument("--faults", action="store_true")
     parser.add_argument("--only", default="", help="run the clients whose name holds this")
     parser.add_argument("--count", type=int, default=512, help="conversations for each of the quick clients")
+    parser.add_argument("--conversations", type=int, default=20_000, help="of the memory measurement")
     arguments = parser.parse_args()
     if arguments.faults:
-        faults()
+        faults(arguments.conversations)
     else:
         table(0.0, 64, arguments.only, arguments.count)
         table(0.05, 128, arguments.only, arguments.count)

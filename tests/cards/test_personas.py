@@ -66,7 +66,7 @@ def test_a_short_answer_in_the_middle_is_not_padded():
 
 def test_a_greeting_is_not_said_twice():
     text = "Hello, I want to know what my plan costs in the months after the first year."
-    assert all(type_like(text, Persona(texture="ordinary", tone="friendly", length="medium", pressure="none"), s, "x").count("ello") == 1 for s in range(20))  # fmt: skip
+    assert all(type_like(text, Persona(texture="ordinary", tone="friendly", length="medium", pressure="none"), s, "opening").count("ello") == 1 for s in range(20))  # fmt: skip
 
 
 OTHER = {
@@ -81,7 +81,7 @@ def test_other_languages_get_no_english_and_keep_their_facts(language):
     text = OTHER[language]
     for texture, tone in product(get_args(Texture), get_args(Tone)):
         persona = Persona(texture=texture, tone=tone, length="long", pressure="money")
-        written = type_like(text, persona, 1, "x")
+        written = type_like(text, persona, 1, "opening")
         assert "W123" in written
         assert not re.search(r"money|budget|afford|Hello|Thank", written)
     assert (
@@ -105,15 +105,15 @@ PERSONAS = st.builds(Persona, **{part: st.sampled_from(get_args(kind)) for part,
 @given(PERSONAS, st.integers(0, 2**40), st.lists(PROTECTED, min_size=1, max_size=4), st.sampled_from(["My order is {}. Please check it, I'd like to know where the {} went!", "Hello, I am {} and I want {}?", "{} / {}", "好的，{}。谢谢{}！"]))  # fmt: skip
 def test_every_protected_text_survives(persona, seed, protected, frame):
     text = frame.format(protected[0], ", ".join(protected))
-    written = type_like(text, persona, seed, "x", protect=protected)
+    written = type_like(text, persona, seed, "opening", protect=protected)
     assert all(word in written for word in protected)
 
 
 @settings(max_examples=100, deadline=None)
 @given(PERSONAS, st.integers(0, 2**40), st.text(max_size=60))
 def test_any_text_can_be_typed_and_the_seed_decides_how(persona, seed, text):
-    written = type_like(text, persona, seed, "x")
-    assert written == type_like(text, persona, seed, "x")
+    written = type_like(text, persona, seed, "opening")
+    assert written == type_like(text, persona, seed, "opening")
     assert bool(written) == bool(text)
 
 
@@ -123,7 +123,7 @@ def test_codes_dates_and_addresses_survive_without_being_named():
     )
     for texture in get_args(Texture):
         persona = Persona(texture=texture, tone="irritated", length="long", pressure="deadline")
-        written = type_like(text, persona, 3)
+        written = type_like(text, persona, 3, "opening")
         for fact in (
             "555-0142",
             "order_ref",

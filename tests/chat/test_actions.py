@@ -38,7 +38,10 @@ def test_the_schema_takes_a_reply_and_each_tools_arguments():
 
 
 def test_a_reference_inside_a_tool_does_not_break_the_schema():
-    tool = {"name": "t", "parameters": {"type": "object", "$defs": {"A": {}}, "properties": {"a": {"$ref": "#/$defs/A"}}}}
+    tool = {
+        "name": "t",
+        "parameters": {"type": "object", "$defs": {"A": {}}, "properties": {"a": {"$ref": "#/$defs/A"}}},
+    }
     assert jsonschema.Draft202012Validator(action_schema([tool])).is_valid({"call": "t", "arguments": {"a": 1}})
 
 

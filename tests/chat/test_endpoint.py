@@ -40,9 +40,7 @@ def ask(stub, *, times=1, tools=(), schema=None, throttle=None, replies=None, pr
         try:
             if probe:
                 await preflight({"agent": chat}, tools)
-            return [
-                await chat.reply(HELLO, tools, schema=schema, key=CallKey(case="c", turn=i)) for i in range(times)
-            ]
+            return [await chat.reply(HELLO, tools, schema=schema, key=CallKey(case="c", turn=i)) for i in range(times)]
         finally:
             await chat.close()
 
@@ -140,10 +138,9 @@ def test_each_pause_follows_the_latest_header():
 
 def test_the_jitter_of_a_pause_depends_on_names_alone():
     chat = Endpoint(Model("m", base_url="http://127.0.0.1:1/v1"), throttle=quick(seed=3))
+
     def pauses(case):
-        return [
-            chat._pause(CallFailed("x", reason="server"), attempt, CallKey(case=case)) for attempt in range(4)
-        ]
+        return [chat._pause(CallFailed("x", reason="server"), attempt, CallKey(case=case)) for attempt in range(4)]
 
     assert pauses("a") == pauses("a")
     assert pauses("a") != pauses("b")
@@ -307,7 +304,7 @@ def test_a_conversations_deadline_is_its_own_reason():
         finally:
             await chat.close()
 
-    with Stub(plan=lambda *_: HANG) as stub, pytest.raises(ModelError, match="longer than its 0.3 s") as failed:
+    with Stub(plan=lambda *_: HANG) as stub, pytest.raises(ModelError, match=r"longer than its 0.3 s") as failed:
         run(go(stub.url))
     assert failed.value.reason == "deadline"
     assert throttle.stopped is None

@@ -71,7 +71,7 @@ def test_sync_callables_run_beside_the_loop_and_async_ones_on_it():
 
 
 def test_a_function_that_returns_an_awaitable_is_awaited():
-    assert run(call(lambda: where())) == "whilesim"  # noqa: PLW0108  the lambda is what is tried
+    assert run(call(lambda: where())) == "whilesim"
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def test_the_same_request_elsewhere_is_another_call(change):
 def test_a_file_that_is_no_cache_is_an_error(tmp_path):
     path = tmp_path / "r.sqlite"
     path.write_text("this is no database, and it is long enough to be read as one" * 50)
-    with pytest.raises(InputError, match="reply cache .* cannot be opened .* Delete it"):
+    with pytest.raises(InputError, match=r"reply cache .* cannot be opened .* Delete it"):
         Replies(path)
 
 

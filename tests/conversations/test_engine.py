@@ -226,6 +226,25 @@ def test_a_used_up_budget_ends_the_run_and_a_larger_one_goes_on(tmp_path):
     assert (summary.ending, summary.played + summary.kept, summary.failed) == ("done", 60, 0)
 
 
+def test_a_generator_without_an_end_is_not_counted_to_its_end():
+    def endless():
+        i = 0
+        while True:
+            i += 1
+            yield Job(f"j{i}")
+
+    throttle = Throttle()
+
+    async def work(job):
+        if job.id == "j30":
+            throttle.stop(ModelError("enough", reason="budget"))
+        return {"id": job.id}
+
+    summary, _ = play(work, jobs=endless(), throttle=throttle, concurrency=3)
+    assert (summary.ending, summary.unplayed) == ("budget", None)
+    assert 30 <= summary.played < 40
+
+
 def test_a_dead_endpoint_is_an_error_with_its_causes_when_nothing_was_played():
     with Stub(plan=lambda *_: refuse(500, "out of memory")) as stub, pytest.raises(RunError) as failed:
         talk(stub, 1000, throttle=Throttle(concurrency=16, patience=0.5))

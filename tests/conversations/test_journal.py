@@ -150,7 +150,7 @@ def test_an_unreadable_line_among_others_costs_its_row_only(tmp_path):
 
 
 def test_a_second_writer_is_told_to_wait(tmp_path):
-    with Journal(tmp_path), pytest.raises(RunError, match="another run is writing to .* choose another run_dir"):
+    with Journal(tmp_path), pytest.raises(RunError, match=r"another run is writing to .* choose another run_dir"):
         Journal(tmp_path)
     Journal(tmp_path).close()
 
@@ -201,7 +201,7 @@ def test_a_broken_manifest_is_an_error(tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_an_error_before_any_call(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="cannot be written: .* Choose another run_dir"):
+    with pytest.raises(InputError, match=r"cannot be written: .* Choose another run_dir"):
         Journal(tmp_path / "file" / "run")
 
 
@@ -273,6 +273,13 @@ def test_a_row_that_is_changed_later_is_kept_as_it_was():
         journal.append(changing)
         changing["text"] = "other"
         assert journal.read("a") == row("a")
+
+
+def test_a_line_is_strict_json_whatever_a_model_said(tmp_path):
+    with Journal(tmp_path) as journal:
+        journal.append(row("a", score=float("nan"), name="Ann\x00a"))
+        assert journal.read("a") == row("a", score=None, name="Ann\x00a")
+    assert b"NaN" not in (tmp_path / "rows.jsonl").read_bytes()
 
 
 KILLED = """

@@ -110,6 +110,26 @@ def test_what_was_judged_before_a_stop_is_not_paid_for_again(data, tmp_path):
     assert paid.asked == ["s05/r0"]
 
 
+def test_a_torn_line_of_a_killed_process_spoils_no_later_one(data, tmp_path):
+    data.save(tmp_path)
+    path = tmp_path / "verdicts.jsonl"
+    load(tmp_path).grade(RUBRIC, judge=FakeJudge())
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + lines[1] + lines[2][:40])
+    with pytest.raises(ModelError, match="no key"):
+        load(tmp_path).grade(RUBRIC, judge=FakeJudge({"s05/r0": ModelError("no key", reason="auth")}))
+    judge = FakeJudge()
+    load(tmp_path).grade(RUBRIC, judge=judge)
+    assert judge.asked == ["s05/r0"]
+    assert path.read_bytes() == b"".join(lines)
+
+
+def test_a_judge_of_the_users_own_is_left_open(data):
+    judge = FakeJudge()
+    judge.close = None  # calling it would raise
+    assert data.grade(RUBRIC, judge=judge).ledger.kept == 5
+
+
 def test_a_judge_that_is_never_readable_stops_with_one_answer(make):
     rows = [make.row(card=f"s{i:02}") for i in range(30)]
     judge = FakeJudge({row.id: "As a language model..." for row in rows})
@@ -149,12 +169,12 @@ def test_severities_turn_drops_into_warnings_and_warnings_into_drops(make):
 
 
 def test_the_customers_model_judges_else_the_agents_and_scripts_do_not():
-    assert choose_judge({"agent": "openai:a", "customer": "openai:b"}) == ("openai:b", False)
-    assert choose_judge({"agent": "openai:a", "customer": "openai:a"}) == ("openai:a", True)
-    assert choose_judge({"agent": "openai:a", "customer": "scripted"}) == ("openai:a", True)
-    assert choose_judge({"agent": print, "customer": "scripted"}) == (None, False)
-    assert choose_judge({"agent": "function:reply", "customer": "scripted"}) == (None, False)
-    assert choose_judge({}) == (None, False)
+    assert choose_judge({"agent": "openai:a", "customer": "openai:b"}) == "openai:b"
+    assert choose_judge({"agent": "openai:a", "customer": "openai:a"}, warn=False) == "openai:a"
+    assert choose_judge({"agent": "openai:a", "customer": "scripted"}, warn=False) == "openai:a"
+    assert choose_judge({"agent": print, "customer": "scripted"}) is None
+    assert choose_judge({"agent": "function:reply", "customer": "scripted"}) is None
+    assert choose_judge({}) is None
 
 
 def test_judging_its_own_words_warns_once(data):
@@ -194,7 +214,7 @@ def test_more_of_the_survivors_can_be_read_later(data):
 
 
 def test_a_judge_is_admitted_by_labels_and_then_may_be_required(make, tmp_path):
-    rows = [make.row(card=f"s{i:02}") for i in range(40)]
+    rows = [make.row(card=f"s{i:02}") for i in range(32)]
     Simulation(rows).save(tmp_path)
     data = load(tmp_path)
     sure = FakeJudge()
@@ -227,8 +247,14 @@ def test_rows_that_were_loaded_cannot_be_refilled(data):
         data.grade().refill()
 
 
-def test_a_simulation_refills_with_what_it_was_given(make):
-    asked = []
-    data = Simulation([make.row()], refiller=lambda *given: asked.append(given) or given[0]).grade()
-    assert data.refill(kept=7) is data
-    assert asked == [(data, None, 7)]
+def test_a_simulation_is_refilled_and_graded_the_same_way(make):
+    def play(data, rows, kept):
+        data.extend(make.row(card=f"w{i}", wave=1) for i in range(rows))
+        return data.grade(**data.asked)
+
+    judge = FakeJudge()
+    data = Simulation([make.row()], Manifest(counts={"planned": 2}), refiller=play).grade(RUBRIC, judge=judge)
+    assert data.refill(rows=3) is data
+    assert sorted(judge.asked) == ["s001/r0", "w0/r0", "w1/r0", "w2/r0"]
+    assert (data.ledger.planned, data.ledger.kept, data.ledger.failed) == (5, 4, 1)
+    assert data.pass_at.left_out[1] == 0

@@ -36,7 +36,7 @@ rows = [
 broken = make_row(card="s12", messages=talk(call("get_order", "{oops"), Message(role="assistant", content="Sorry.")), oracle=None)
 axes = {"clause": [f"c{i:02}" for i in range(12)], "stance": ["upset", "ordinary"]}
 manifest = Manifest(whilesim="0.1.0", axes=axes, counts={"planned": 26}, effects={"cancel_order": "write"},
-                    notes=["a note with <script>alert(1)</script>"], licences={"scripted": "CC0-1.0 | by me"})
+                    notes=["a note with <script>alert(1)</script> and \\ud800"], licences={"scripted": "CC0-1.0 | by me"})
 data = Simulation([*rows, broken], manifest).grade()
 
 first = data.kept.push_to_hub("you/support", splits={"train": 0.75, "test": 0.25})
@@ -67,6 +67,15 @@ try:
     load("you/nothing")
 except InputError as error:
     assert "no dataset 'you/nothing'" in str(error)
+from huggingface_hub import HfApi
+HfApi().create_repo("you/other", repo_type="dataset")
+HfApi().upload_file(path_or_fileobj=b"1", path_in_repo="data/mine.csv", repo_id="you/other", repo_type="dataset")
+try:
+    data.push_to_hub("you/other")
+except InputError as error:
+    assert "'you/other' holds 'data/mine.csv'" in str(error)
+else:
+    raise AssertionError("it pushed over somebody's files")
 print("fine", second)
 """
 

@@ -10,7 +10,7 @@ from whilesim.core.errors import InputError
 from whilesim.keeping.splits import split_rows
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.booleans(), st.integers(1, 3)), min_size=3, max_size=24),
     st.sampled_from([{"train": 0.9, "test": 0.1}, {"train": 0.5, "val": 0.25, "test": 0.25}, {"train": 1.0}]),

@@ -71,7 +71,7 @@ def test_a_fragment_carries_its_lead_in_and_an_open_one_its_consequence():
 
 
 def test_when_and_action_are_one_clause_and_the_example_is_none():
-    text = "### No-show\n- **When:** a guest does not arrive\n- **Action:** Charge one night.\n- **Example:** \"Hi!\"\n"
+    text = '### No-show\n- **When:** a guest does not arrive\n- **Action:** Charge one night.\n- **Example:** "Hi!"\n'
     assert only(text) == "No-show: When: a guest does not arrive; Action: Charge one night"
 
 
@@ -83,7 +83,7 @@ def test_a_step_under_a_heading_says_what_it_is_a_step_of():
 def test_equal_clauses_are_merged_and_the_note_says_so():
     policy = parse_policy("- Never share a password.\n- Be polite at all times.\n- Never share a password!\n")
     assert len(policy.clauses) == 2
-    assert any("c01 stands in the text again" in note for note in policy.notes)
+    assert any("twice and is one clause" in note for note in policy.notes)
 
 
 def test_near_clauses_with_other_numbers_are_not_merged():
@@ -104,7 +104,7 @@ def test_an_empty_policy_is_refused(empty):
 
 
 def test_what_is_no_text_is_refused():
-    with pytest.raises(InputError, match="the policy is dict, and must be text"):
+    with pytest.raises(InputError, match="the policy is of type dict, and must be the text"):
         parse_policy({"policy": "x"})  # type: ignore[arg-type]
 
 
@@ -118,6 +118,9 @@ def test_what_is_no_text_is_refused():
         "import Note from './note'\n\n- Never share keys.\n",
         "{% if vip %}\n- Never share keys.\n{% endif %}\n",
         "```\n# Rules\n- Never share keys.\n```\n",
+        "<examples>\nYou must read this.\n</examples>\n\n<rules>\nNever share keys.\n</rules>\n",
+        "Hi <First Name>, <Last Name> of <Company>!\n\n- Never share keys.\n",
+        "```\nCustomer: must I?\nAgent: You must.\n```\n\n- Never share keys.\n",
     ],
 )
 def test_only_the_rule_is_read_and_its_span_is_exact(text):
@@ -147,10 +150,12 @@ def test_thirteen_hundred_rules_are_thirteen_hundred_clauses():
     assert policy.clauses[0].id == "c0001"
 
 
-@given(st.sampled_from(TEXTS), st.integers(0, 3000), st.integers(1, 1500), st.sampled_from(["", "```\n", "<p>", "|", '"']))
+@given(
+    st.sampled_from(TEXTS), st.integers(0, 3000), st.integers(1, 1500), st.sampled_from(["", "```\n", "<p>", "|", '"'])
+)
 @settings(max_examples=60, deadline=None)
 def test_any_slice_of_a_document_can_be_read(text, start, size, noise):
-    piece = text[start % len(text) :][:size] + noise + text[:start % 300]
+    piece = text[start % len(text) :][:size] + noise + text[: start % 300]
     if not piece.strip():
         return
     for clause in parse_policy(piece).clauses:

@@ -55,13 +55,16 @@ def clause(quote, text=None, kind="must"):
 GOOD = [
     clause("Tickets can be exchanged once, up to 2 hours before the show.", kind="condition"),
     clause("Never resell a returned ticket.", kind="must_not"),
-    clause("tell guests in wheelchairs before they pay", "Tell guests in wheelchairs that the balcony has no lift before they pay."),
+    clause(
+        "tell guests in wheelchairs before they pay",
+        "Tell guests in wheelchairs that the balcony has no lift before they pay.",
+    ),
     clause("Transfer the guest to the house manager when a seat is broken.", kind="handoff"),
 ]
 
 
 def extract(clauses, left_out=(), text=TEXT):
-    answer = json.dumps({"clauses": list(clauses), "left_out": [{"quote": q} for q in left_out]})
+    answer = json.dumps({"clauses": list(clauses), "left_out": list(left_out)})
     return asyncio.run(extract_policy(text, FakeChat(answer)))
 
 
@@ -79,11 +82,14 @@ def test_clauses_that_the_text_bears_out_are_taken_with_exact_spans():
     [
         (clause("Tickets are free for children."), "does not stand in the text"),
         (clause(GOOD[0]["quote"], "Tickets can be exchanged once, up to 3 hours before the show."), "'3'"),
-        (clause(GOOD[0]["quote"], "Exchange tickets once with exchange_ticket, up to 2 hours before."), "'exchange_ticket'"),
+        (
+            clause(GOOD[0]["quote"], "Exchange tickets once with exchange_ticket, up to 2 hours before."),
+            "'exchange_ticket'",
+        ),
         (clause(GOOD[0]["quote"], "Tickets can never be exchanged within 2 hours."), "denies what the text does not"),
         (clause(GOOD[1]["quote"], "Resell returned tickets."), "lost the negation"),
-        (clause("You are the helper of a small theatre."), "persona"),
-        (clause("I must have a refund!"), "example"),
+        (clause("You are the helper of a small theatre."), "its quote is a persona"),
+        (clause("I must have a refund!"), "its quote is a persona"),
     ],
 )
 def test_what_the_text_does_not_bear_out_is_refused_and_counted(changed, reason):
@@ -123,10 +129,15 @@ def test_the_same_words_do_not_give_two_rules():
 @pytest.mark.parametrize("answer", ["I found four rules.", '{"clauses": [{"quote": "x"}]}', "{", ""])
 def test_an_answer_that_cannot_be_read_leaves_the_word_lists(answer):
     policy = asyncio.run(extract_policy(TEXT, FakeChat(answer)))
-    assert [c.text for c in policy.clauses if c.kind != "may"] != []
-    firm = [c.text for c in parse_policy(TEXT).clauses]
-    assert {c.text for c in policy.clauses} <= set(firm)
-    assert any("1 answers of the model could not be read" in note for note in policy.notes)
+    assert [c.text for c in policy.clauses] == [c.text for c in parse_policy(TEXT).clauses]
+    assert any("1 answers of the model were cut short or could not be read" in note for note in policy.notes)
+
+
+def test_of_an_answer_that_breaks_off_the_whole_clauses_are_kept():
+    answer = json.dumps({"clauses": GOOD})
+    policy = asyncio.run(extract_policy(TEXT, FakeChat(answer[: answer.index("Transfer") + 3])))
+    assert policy.notes[0].startswith("3 clauses read by the model")
+    assert len(policy.clauses) == 4
 
 
 def test_words_around_the_answer_are_cut():
@@ -135,10 +146,12 @@ def test_words_around_the_answer_are_cut():
 
 
 def test_a_long_policy_is_asked_in_parts_that_lose_nothing():
-    text = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\nNever open door {n} at night. " + "Fill. " * 60 for n in range(40))
+    chapters = [f"## Part {n}\n\nNever open door {n} at night. " + "Fill. " * 60 for n in range(40)]
+    text = "# Long\n\n" + "\n\n".join(chapters)
     parts = list(parts_of(text))
-    assert "".join(part for part, _ in parts) == text
-    assert 2 < len(parts) and max(len(part) for part, _ in parts) < 2 * PART
+    assert "".join(text[part.start : part.end] for part in parts) == text
+    assert len(parts) > 2
+    assert max(part.end - part.start for part in parts) < 2 * PART
     chat = FakeChat(*(["{}"] * len(parts)))
     asyncio.run(extract_policy(text, chat))
     assert [key.turn for _, _, key in chat.asked] == list(range(len(parts)))

@@ -153,6 +153,7 @@ def test_required_is_read_from_marks_and_its_contradictions_are_told():
     tool = one([{"name": "x", "parameters": both}])
     assert tool.parameters["required"] == ["a"]
     assert "both required and optional" in tool.notes[0]
+    assert one([{"name": "x", "parameters": {"type": "object"}, "required": []}]).parameters["properties"] == {}
     beside = {"name": "x", "parameters": {"type": "object", "properties": {"a": {}}}, "required": ["a"]}
     assert one([beside]).parameters["required"] == ["a"]
 
@@ -250,6 +251,7 @@ ERRORS = [
     ([{"name": ""}], "has no 'name'"),
     ([{"type": "web_search"}], "has no 'name'"),
     ({"tools": {"x": 3}}, "has no 'name'"),
+    ("2024-01-01: a date is no key in JSON", "neither JSON, JSON lines, YAML nor Python"),
     ("hello there", "neither JSON, JSON lines, YAML nor Python"),
     ("missing.json", "tools file 'missing.json' is not there"),
     ([{"name": "x", "parameters": {"type": "object", "properties": {"a": {"type": "strng"}}}}], "at properties.a.type, 'strng' is no type"),

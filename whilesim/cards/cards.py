@@ -75,7 +75,8 @@ def write_card(
     want = _request(tool, focus, book, seed, *names)
     need = book.need(clause, seed, *names) if clause else None
     form = _form(need, clause, tool, book)
-    second = book.frame("second", seed, *names, need=_lower(need.text)) if _later(form, need) else ""
+    later = need is not None and form == "second_request"
+    second = book.frame("second", seed, *names, need=_lower(need.text)) if need and later else ""
     parts = _opening(situation, focus, book, want, need, form, seed, *names)
     kept = [*facts.values(), *([focus.object] if focus.object else [])]
     opening = book.clean(" ".join(parts), kept)
@@ -109,10 +110,6 @@ def _form(need: Need | None, clause: Clause | None, tool: Tool, book: Phrasebook
     if need is None or clause is None or book.related(clause, tool):
         return "one_request"
     return "circumstance" if need.form == "circumstance" and clause.kind != "handoff" else "second_request"
-
-
-def _later(form: Form, need: Need | None) -> bool:
-    return form == "second_request" and need is not None
 
 
 def _opening(

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from whilesim.core.seeds import pick
@@ -63,6 +64,8 @@ class Phrasebook:
         text = words(policy.text)
         self._runs = {tuple(text[i : i + RUN]) for i in range(len(text) - RUN + 1)}
         self._seen_in = Counter(w for c in policy.clauses for w in {_stem(w) for w in words(c.text)})
+        self._stop = frozenset(map(str, self.frames["stop"])) | frozenset(self.frames["parties"])
+        self._stop_stems = frozenset(map(_stem, self._stop))
         names = {t.name: " ".join(name_words(t.name)) for t in tools}
         swaps: dict[str, str] = {v: v.replace("_", " ") for v in values if "_" in v}
         swaps |= {n: w for n, w in names.items() if w != n.lower()}
@@ -100,8 +103,8 @@ class Phrasebook:
         """Say whether one request naturally brings up both: the clause names the tool or its words."""
         if tool.name in clause.tools:
             return True
-        mine = {_stem(w) for w in words(clause.text)} - self._stop_stems()
-        theirs = {_stem(w) for w in name_words(tool.name)} - self._stop_stems()
+        mine = {_stem(w) for w in words(clause.text)} - self._stop_stems
+        theirs = {_stem(w) for w in name_words(tool.name)} - self._stop_stems
         theirs -= {_stem(read_name(tool).verb)} if tool.effect == "read" else set()
         return len(mine & theirs) >= min(2, max(1, len(theirs)))
 
@@ -150,12 +153,12 @@ class Phrasebook:
 
     def _topic(self, text: str, most: int = 3) -> str:
         """Name what sets a text apart: its rarest phrases, in the order of the text."""
-        phrases = _phrases(text, self._stop_words())
+        phrases = _phrases(text, self._stop)
         if not phrases:
             return "this"
 
         def rarity(phrase: list[str]) -> float:
-            return sum(1.0 / max(1, self._seen_in[_stem(w)]) for w in phrase) / len(phrase) ** 0.5
+            return float(sum(1.0 / max(1, self._seen_in[_stem(w)]) for w in phrase)) / float(len(phrase) ** 0.5)
 
         chosen = sorted(range(len(phrases)), key=lambda i: (-rarity(phrases[i]), i))[:most]
         names = [" ".join(phrases[i]) for i in sorted(chosen)]
@@ -209,12 +212,6 @@ class Phrasebook:
                 a, b = spans[soft]
                 text = text[:a] + soften[said[soft]] + text[b:]
         return text
-
-    def _stop_words(self) -> frozenset[str]:
-        return frozenset(map(str, self.frames["stop"])) | frozenset(self.frames["parties"])
-
-    def _stop_stems(self) -> set[str]:
-        return {_stem(w) for w in self._stop_words()}
 
 
 def deed(tool: Tool, focus: Focus) -> str:
@@ -312,6 +309,7 @@ def _phrases(text: str, stop: frozenset[str]) -> list[list[str]]:
     return [p for p in found if len(" ".join(p)) > 2]
 
 
+@lru_cache(maxsize=8192)
 def _stem(word: str) -> str:
     for ending in ("ings", "ing", "ied", "ies", "ed", "es", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:

@@ -70,11 +70,11 @@ def type_like(text: str, persona: Persona, seed: int, *names: str | int, protect
     """Return the text as this persona would type it.
 
     Args:
-        text: What the customer means to say; a dozen words or more also get what tone, length
-            and pressure add, shorter ones at most a word or two.
+        text: What the customer means to say.
         persona: How the customer types.
         seed: Decides, with ``names``, which phrases are added and where typos fall.
-        names: Say which message this is.
+        names: Say which message this is. With "opening" among them it gets all that tone, length
+            and pressure add; later messages get at most a word or two, now and then.
         protect: Texts that must survive letter by letter where they stand as whole words: names,
             ids, products. Whatever holds a digit, e-mail addresses, dates and words in capitals
             survive without being named.
@@ -97,7 +97,7 @@ def _draw(part: str, seed: int, name: str) -> str:
 def _hold(text: str, protect: Sequence[str]) -> tuple[str, dict[str, str]]:
     """Put one private character in place of each protected piece; return the text and the pieces."""
     spans = [m.span() for m in _FIXED.finditer(text)]
-    for word in dict.fromkeys(w for w in protect if w.strip()):
+    for word in dict.fromkeys(w for w in protect if w.strip() and w in text):
         left, right = (r"(?<!\w)" if word[0].isalnum() else ""), (r"(?!\w)" if word[-1].isalnum() else "")
         spans += [m.span() for m in re.finditer(f"{left}{re.escape(word)}{right}", text)]
     pieces: dict[str, str] = {}
@@ -120,9 +120,14 @@ def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
+@cache
+def _english_words() -> frozenset[str]:
+    return frozenset(load_words("personas")["english"].split())
+
+
 def _is_english(text: str) -> bool:
     found, letters = words(text), [c for c in text if c.isalpha()]
-    common = sum(w in load_words("personas")["english"].split() for w in found)
+    common = len([w for w in found if w in _english_words()])
     return common * 12 >= len(found) > 0 and sum(c.isascii() for c in letters) >= 0.9 * len(letters) and common > 0
 
 
@@ -142,7 +147,7 @@ def _added(text: str, persona: Persona, seed: int, *names: str | int) -> str:
         options = lists[group].get(value)
         return [pick(options, seed, "persona", group, *names)] if options else []
 
-    if len(text.split()) < 12:
+    if "opening" not in names:
         nod = say("nod", persona.tone) if chance(0.25, seed, "nod", *names) else []
         return " ".join([*nod, text])
     greets = re.match(r"(?:hi|hello|hey|good \w+)\b", text, re.IGNORECASE)

@@ -21,12 +21,13 @@ from whilesim.situations.axes import Space, space_size
 from whilesim.situations.covering import Covering
 from whilesim.situations.policy import Clause, Policy
 from whilesim.situations.tools import Tool
-from whilesim.world.entities import WorldModel
 from whilesim.world.mock import MockWorld, World
+from whilesim.world.model import WorldModel
 from whilesim.world.oracle import Oracle
 from whilesim.world.spec import WorldSpec
 
-Pair = tuple[tuple[str, str], tuple[str, str]]
+Pair = tuple[tuple[str, str], ...]
+"""Two values that stand on two axes: ``(("tool", "get_order"), ("stance", "upset"))``."""
 WorldFactory = Callable[[Mapping[str, str], int], World]
 
 

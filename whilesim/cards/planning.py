@@ -30,8 +30,9 @@ from whilesim.situations.axes import Axis, Rule, Situation, Space, default_space
 from whilesim.situations.covering import Covering, cover
 from whilesim.situations.policy import Clause, Policy, extract_policy, name_tools, parse_policy
 from whilesim.situations.tools import Tool, parse_tools
-from whilesim.world.entities import WorldModel, infer_world
+from whilesim.world.entities import infer_world
 from whilesim.world.mock import Focus, MockWorld
+from whilesim.world.model import WorldModel
 from whilesim.world.oracle import CallRule, Oracle, build_oracle
 from whilesim.world.spec import WorldSpec
 
@@ -101,8 +102,8 @@ def plan(
         space.axes, strength, forbid=space.forbidden, fixed=fixed, rows=situations, seed=seed, prefer=prefer
     )
     rows = [dict(r) for r in covering.rows][len(fixed) :]
-    drafts, told = _write_cards(desk, space, rows, candidates, writer)
-    cards, oracles, name = _choose_cards(desk, drafts, embedder)
+    drafts, focuses, told = _write_cards(desk, space, rows, candidates, writer)
+    cards, oracles, name = _choose_cards(desk, drafts, focuses, embedder)
     wanted = round(twins * len(cards))
     paired = find_twins(cards, oracles, wanted, look=desk.look, allowed=_allowed(space.forbidden), seed=seed)
     return Plan(
@@ -146,9 +147,8 @@ class _Desk:
     def focus(self, situation: Situation) -> Focus:
         seed = derive(self.seed, "world")
         if self.factory is None:
-            world: Any = MockWorld(self.tools, self.policy, situation, seed, model=self.model)
-            return world.focus
-        world = self.factory(situation.values, derive(seed, situation.id))
+            return MockWorld(self.tools, self.policy, situation, seed, model=self.model).focus
+        world: Any = self.factory(situation.values, derive(seed, situation.id))
         found = getattr(world, "focus", None)
         found = found(situation.values) if callable(found) else found
         if isinstance(found, Focus):
@@ -189,11 +189,12 @@ async def _with_chat(model: Any, use: Callable[[Chat], Awaitable[T]]) -> T:
 
 def _write_cards(
     desk: _Desk, space: Space, rows: Sequence[Mapping[str, str]], candidates: int, writer: Any
-) -> tuple[list[tuple[Card, ...]], tuple[str, ...]]:
-    """Write several cards for every row; also return what should be told about it."""
+) -> tuple[list[tuple[Card, ...]], list[Focus], tuple[str, ...]]:
+    """Write several cards for every row; also return their focuses, and what should be told."""
     values = [v for axis in space.axes if axis.name not in ("clause", "tool") for v in axis.values]
     book = Phrasebook(desk.policy, desk.tools, values)
-    requests = []
+    requests: list[Request] = []
+    focuses: list[Focus] = []
     for number, row in enumerate(rows):
         situation = Situation(id=f"s{number + 1:04d}", values=row)
         focus, clause, tool = desk.focus(situation), desk.clause(situation), desk.tool(situation)
@@ -201,22 +202,24 @@ def _write_cards(
             write_card(situation, clause, tool, focus, book, seed=desk.seed, candidate=n) for n in range(candidates)
         ]
         requests.append(Request(cards=tuple(cards), clause=clause, tool=tool))
+        focuses.append(focus)
     if writer is None:
-        return [r.cards for r in requests], ()
+        return [r.cards for r in requests], focuses, ()
     written, kept = run(_with_chat(writer, lambda chat: phrase_cards(requests, chat, book)))
     note = f"{kept} of {len(rows) * candidates} cards keep the template's words: the writer's could not be used"
-    return written, (note,) if kept else ()
+    return written, focuses, (note,) if kept else ()
 
 
 def _choose_cards(
-    desk: _Desk, drafts: Sequence[tuple[Card, ...]], embedder: Any
+    desk: _Desk, drafts: Sequence[tuple[Card, ...]], focuses: Sequence[Focus], embedder: Any
 ) -> tuple[tuple[Card, ...], dict[str, Oracle], str]:
     """Keep one card of every row, so that the kept ones are far apart."""
     flat = [card for cards in drafts for card in cards]
     groups = [number for number, cards in enumerate(drafts) for _ in cards]
     vectors = embed([f"{c.opening} {c.second}" for c in flat], embedder)
     chosen = tuple(flat[int(i)] for i in choose_candidates(vectors.matrix, groups))
-    return chosen, {c.id: desk.oracle(c.situation, desk.focus(c.situation), c) for c in chosen}, vectors.name
+    oracles = {c.id: desk.oracle(c.situation, f, c) for c, f in zip(chosen, focuses, strict=True)}
+    return chosen, oracles, vectors.name
 
 
 def _leaning(balance: Mapping[str, float], desk: _Desk) -> Callable[[Mapping[str, str]], float]:
@@ -341,5 +344,5 @@ def _read_oracle(found: Mapping[str, Any]) -> Oracle:
 
 
 def _read_covering(found: Mapping[str, Any]) -> Covering:
-    pairs = tuple(tuple(tuple(end) for end in pair) for pair in found["infeasible"])
-    return replace(Covering(**{**found, "rows": tuple(found["rows"])}), infeasible=pairs)  # type: ignore[arg-type]  JSON holds lists
+    pairs = tuple(tuple((str(axis), str(value)) for axis, value in pair) for pair in found["infeasible"])
+    return replace(Covering(**{**found, "rows": tuple(found["rows"])}), infeasible=pairs)

@@ -87,31 +87,36 @@ def _farthest_first(unit: Floats, order: Sequence[Sequence[int]]) -> list[int]:
     group_of = np.empty(len(unit), dtype=np.intp)
     for number, members in enumerate(order):
         group_of[list(members)] = number
-    taken = [-1] * len(order)
-    nearest = np.full(len(unit), np.inf)
-    nearest[list(order[0])] = -1.0
-    taken[0] = order[0][0]
-    last = taken[0]
+    taken = np.full(len(order), -1, dtype=np.intp)
+    taken[0] = last = order[0][0]
+    rows = np.flatnonzero(group_of != 0)  # candidates of groups that have none yet
+    field, nearest = unit[rows], np.full(len(rows), np.inf)
     for _ in range(1, len(order)):
-        nearest = np.minimum(nearest, _distances(unit, unit[last]))
-        last = int(np.argmax(nearest))
+        nearest = np.minimum(nearest, _distances(field, unit[last]))
+        last = int(rows[np.argmax(nearest)])
         taken[group_of[last]] = last
-        nearest[list(order[group_of[last]])] = -1.0
-    return taken
+        nearest[group_of[rows] == group_of[last]] = -1.0
+        still = nearest >= 0
+        if 2 * int(still.sum()) < len(rows):  # fewer rows make the next steps cheaper
+            rows, field, nearest = rows[still], field[still], nearest[still]
+    return [int(t) for t in taken]
 
 
 def _swap(unit: Floats, taken: list[int], order: Sequence[Sequence[int]]) -> list[int]:
     """Exchange a candidate for another of its group wherever that one's nearest neighbour is further."""
     taken = list(taken)
+    likeness = unit @ unit[taken].T  # (n, g): each candidate against the one taken of each group
+    for number, members in enumerate(order):
+        likeness[list(members), number] = -2.0  # nobody is a neighbour of its own group
     for _ in range(_ROUNDS):
         changed = False
         for number, members in enumerate(order):
-            others = unit[[t for n, t in enumerate(taken) if n != number]]
-            gaps = np.round(2.0 - 2.0 * np.max(unit[list(members)] @ others.T, axis=1), 6)
+            gaps = np.round(-likeness[list(members)].max(axis=1), 6)
             best = int(np.argmax(gaps))
-            now = list(members).index(taken[number])
-            if gaps[best] > gaps[now]:
+            if gaps[best] > gaps[list(members).index(taken[number])]:
                 taken[number], changed = members[best], True
+                likeness[:, number] = unit @ unit[members[best]]
+                likeness[list(members), number] = -2.0
         if not changed:
             break
     return taken
@@ -134,4 +139,5 @@ def _unit(vectors: Floats) -> Floats:
     length = np.linalg.norm(found, axis=1, keepdims=True) if found.ndim == 2 else np.zeros((1, 1))
     if not np.isfinite(found).all() or not (length > 0).all():
         raise InputError("a vector is zero or not finite, so it has no direction. Check the embedder that made it.")
-    return found / length
+    unit: Floats = found / length
+    return unit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from whilesim.chat.messages import Message
@@ -36,7 +37,8 @@ class Known:
 
     def find(self, name: str, part: Mapping[str, Any], tool: Tool) -> Any:
         """Find one argument's value, or None."""
-        kind = part.get("type", "string")
+        types = part.get("type", "string")
+        kind = next((t for t in types if t != "null"), "string") if isinstance(types, list) else types
         if "enum" in part:
             return self._option(name, part["enum"])
         if kind == "array":
@@ -93,8 +95,7 @@ class Known:
         for shape in ("email", "phone", "date"):
             if shape in parts or (shape == "date" and "dob" in parts):
                 return next(iter(tokens_said(self.messages, shape)), None)
-        value = r"([A-Z][\w'-]+(?: [A-Z][\w'-]+){0,2})" if parts[-1] == "name" else r"([#\w@.+-]+)"
-        spoken_of = re.compile(rf"\b(?i:{'[ _-]?'.join(map(re.escape, parts))})\b\s*(?:is|:|=|,)?\s*{value}")
+        spoken_of = _spoken_of(tuple(parts))
         for text in reversed(self.said):
             if match := spoken_of.search(text):
                 return match.group(1).rstrip(".,!")
@@ -165,6 +166,13 @@ class Known:
     def was_said(self, value: Any) -> bool:
         """Say whether the customer wrote a value down."""
         return isinstance(value, (str, int, float)) and str(value).casefold() in " ".join(self.said).casefold()
+
+
+@lru_cache(maxsize=4096)
+def _spoken_of(parts: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what finds an argument's value behind its name: 'order id W1', 'full name Ada Low'."""
+    value = r"([A-Z][\w'-]+(?: [A-Z][\w'-]+){0,2})" if parts[-1] == "name" else r"([#\w@.+-]+)"
+    return re.compile(rf"\b(?i:{'[ _-]?'.join(map(re.escape, parts))})\b\s*(?:is|:|=|,)?\s*{value}")
 
 
 def _is_free_text(name: str) -> bool:

@@ -65,8 +65,8 @@ class RunSummary:
     clean: int = 0
     kept: int = 0
     """Jobs whose row the journal held already."""
-    unplayed: int = 0
-    """Jobs that were not begun; counted to the end of a finite iterable."""
+    unplayed: int | None = 0
+    """Jobs that were not begun; None when the run ended early and the jobs came from a generator."""
     ending: Ending = "done"
     why: str = ""
     """The words to ``ending``, with causes."""
@@ -135,7 +135,8 @@ class _Run(Generic[J]):
         lost: Callable[[J, Failure], Mapping[str, Any]],
     ) -> None:
         self.work, self.journal, self.throttle, self.clean, self.lost = work, journal, throttle, clean, lost
-        self.played = self.failed = self.good = self.kept = self.unplayed = 0
+        self.played = self.failed = self.good = self.kept = 0
+        self.unplayed: int | None = 0
         self.interrupted: float | None = None
         self.fatal: BaseException | None = None
         self.tasks: dict[asyncio.Task[None], J] = {}
@@ -169,7 +170,8 @@ class _Run(Generic[J]):
             await self._cancel_all()
         if self.fatal is not None:
             raise self.fatal
-        self.unplayed = sum(job.id not in self.journal for job in waiting)
+        if self._ending():  # a generator may have no end
+            self.unplayed = sum(j.id not in self.journal for j in waiting) if isinstance(jobs, Sized) else None
         bar.update(self.played + self.kept, self.good, self.throttle.counts)
 
     def summary(self) -> RunSummary:

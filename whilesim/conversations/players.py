@@ -222,5 +222,4 @@ def _as_message(found: Any) -> Message:
 
 def _seen_by_customer(message: Message) -> Message:
     """Turn the table: the customer's own words are the model's, the agent's are the other side's."""
-    role = "assistant" if message.role == "user" else "user"
-    return Message(role=role, content=message.content or "")  # type: ignore[arg-type]  one of two roles
+    return Message(role="assistant" if message.role == "user" else "user", content=message.content or "")

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from whilesim.chat.messages import Message, ToolCall
@@ -154,7 +155,8 @@ def asks_go_ahead(text: str) -> bool:
     )
 
 
-def _stems(name: str) -> set[str]:
+@lru_cache(maxsize=8192)
+def _stems(name: str) -> frozenset[str]:
     synonyms = {
         "dob": ("date", "birth"),
         "zip": ("zip", "postal"),
@@ -164,4 +166,4 @@ def _stems(name: str) -> set[str]:
     found: set[str] = set()
     for word in name_words(name.replace(" ", "_").replace("-", "_")):
         found.update(w[:-1] if w.endswith("s") and len(w) > 3 else w for w in synonyms.get(word, (word,)))
-    return found - {"of", "the", "my", "your", "a", "on"}
+    return frozenset(found) - {"of", "the", "my", "your", "a", "on"}

@@ -91,7 +91,7 @@ class _Talk:
     def __post_init__(self) -> None:
         card, stage = self.case.card, self.stage
         seed = derive(self.case.seed, "rollout", card.id, self.case.rollout)
-        names = {"case": card.id, "seed": seed, "rollout": self.case.rollout}
+        names: dict[str, Any] = {"case": card.id, "seed": seed, "rollout": self.case.rollout}
         self.agent_context = Context(tools=tuple(t.to_openai() for t in stage.tools), answer=self.answer_agent, **names)
         self.customer_context = Context(
             tools=tuple(t.to_openai() for t in stage.customer_tools), answer=self.answer_customer, **names

@@ -18,12 +18,12 @@ _ROOT = Path(__file__).parent.parent
 
 def render_prompt(name: str, **values: Any) -> str:
     """Fill ``prompts/<name>.jinja``: plain text, nothing escaped."""
-    return _environment("prompts").get_template(f"{name}.jinja").render(**values).strip()
+    return str(_environment("prompts").get_template(f"{name}.jinja").render(**values)).strip()
 
 
 def render_page(name: str, **values: Any) -> str:
     """Fill ``pages/<name>.jinja``: HTML, every value escaped unless it is marked safe."""
-    return _environment("pages").get_template(f"{name}.jinja").render(**values)
+    return str(_environment("pages").get_template(f"{name}.jinja").render(**values))
 
 
 @cache

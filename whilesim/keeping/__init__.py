@@ -1,5 +1,6 @@
 """Keeping: rows, what became of them, and where they go.
 
+    parts        the values that a row is made of
     rows         one conversation with all that is known of it
     manifest     what a run was made of
     grades       rows held against findings, oracle and judge

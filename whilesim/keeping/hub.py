@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import dumps
 from whilesim.core.templates import load_words, render_page
 from whilesim.keeping.arrow import from_cells, write_parquet
 from whilesim.keeping.manifest import Manifest
@@ -63,7 +62,7 @@ def push(
         private: Of a repository that is made; one that exists keeps its visibility.
 
     Raises:
-        InputError: The repository's name is none, or no row can be published.
+        InputError: The repository's name is none, it holds other things, or no row can be published.
     """
     if not _REPO.fullmatch(repo):
         raise InputError(f"{repo!r} names no dataset on the Hub. Type 'owner/name'.")
@@ -73,28 +72,50 @@ def push(
             f"none of {len(rows)} rows can be published: there is nothing to train on. Look at data.ledger."
         )
     parts = split_rows(fit, splits, manifest.seed)
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
+    from huggingface_hub import HfApi
 
     hub = HfApi()
     hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True)
-    present = hub.list_repo_files(repo, repo_type="dataset")
+    present = _present(hub, repo)
     replaced = hub.repo_info(repo, repo_type="dataset").sha or "" if "manifest.json" in present else ""
     pushes = _earlier_pushes(repo) if replaced else []
     counts = {name: len(indices) for name, indices in parts.items()}
-    card = _card(fit, manifest, repo, counts, [*pushes, _push_line(len(pushes) + 1, counts, manifest, replaced)])
+    pushes.append(_push_line(len(pushes) + 1, counts, manifest, replaced))
+    card = _card(fit, manifest, repo, counts, pushes)
+    told = _without_reasoning(fit, reasoning)
+    files = {f"data/{name}-00000-of-00001.parquet": [told[i] for i in part] for name, part in parts.items()}
     with tempfile.TemporaryDirectory() as folder:
-        files = {"README.md": card.encode(), "manifest.json": _pretty(manifest)}
-        operations: list[Any] = [CommitOperationAdd(name, content) for name, content in files.items()]
-        paths = {f"data/{name}-00000-of-00001.parquet": [fit[i] for i in part] for name, part in parts.items()}
-        for number, (path, part) in enumerate(paths.items()):
-            local = Path(folder) / f"{number}.parquet"
-            write_parquet(_without_reasoning(part, reasoning), local)
-            operations.append(CommitOperationAdd(path, local))
-        old = [p for p in present if p.startswith("data/") and p.endswith(".parquet") and p not in paths]
-        operations += [CommitOperationDelete(path) for path in old]
-        message = f"Push {len(pushes) + 1}: {len(fit)} rows"
+        operations = _operations(card, manifest, files, present, Path(folder))
+        message = f"Push {len(pushes)}: {len(fit)} rows"
         commit = hub.create_commit(repo, operations, commit_message=message, repo_type="dataset")
     return Push(repo=repo, revision=commit.oid, replaced=replaced, rows=counts, left_out=len(rows) - len(fit))
+
+
+def _present(hub: Any, repo: str) -> list[str]:
+    """Return the paths in a repository, refusing one whose files are not ours to replace."""
+    present: list[str] = hub.list_repo_files(repo, repo_type="dataset")
+    foreign = sorted(set(present) - {".gitattributes", "README.md", "LICENSE"})
+    if foreign and "manifest.json" not in present:
+        msg = f"{repo!r} holds {foreign[0]!r}, which whilesim did not write and would replace. Push to another name."
+        raise InputError(msg)
+    return present
+
+
+def _operations(
+    card: str, manifest: Manifest, files: Mapping[str, Sequence[Row]], present: Sequence[str], folder: Path
+) -> list[Any]:
+    """Write the files of a commit to ``folder`` and return what the commit does."""
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+    manifest.write(folder / "manifest.json")
+    # a lone surrogate has no bytes: the card shows a question mark
+    (folder / "README.md").write_bytes(card.encode("utf-8", "replace"))
+    operations: list[Any] = [CommitOperationAdd(name, folder / name) for name in ("README.md", "manifest.json")]
+    for number, (path, rows) in enumerate(files.items()):
+        write_parquet(rows, folder / f"{number}.parquet")
+        operations.append(CommitOperationAdd(path, folder / f"{number}.parquet"))
+    old = [p for p in present if p.startswith("data/") and p.endswith(".parquet") and p not in files]
+    return operations + [CommitOperationDelete(path) for path in old]
 
 
 def pull(repo: str) -> tuple[list[Row], Manifest]:
@@ -143,10 +164,6 @@ def _earlier_pushes(repo: str) -> list[str]:
 def _push_line(number: int, counts: Mapping[str, int], manifest: Manifest, replaced: str) -> str:
     told = ", ".join(f"{name} {count}" for name, count in counts.items())
     return f"| {number} | {told} | {manifest.whilesim} | {replaced or 'none'} |"
-
-
-def _pretty(manifest: Manifest) -> bytes:
-    return (dumps(manifest.to_json(), indent=1) + "\n").encode()
 
 
 def _card(rows: Sequence[Row], manifest: Manifest, repo: str, counts: Mapping[str, int], pushes: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ What a judge was paid for is on disk before the next answer comes.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,15 +24,18 @@ from whilesim.situations.tools import Tool
 T = TypeVar("T")
 
 
-def choose_judge(players: Mapping[str, Any]) -> tuple[Any, bool]:
-    """Return the model that judges where none is named, and whether it judges its own words.
+def choose_judge(players: Mapping[str, Any], *, warn: bool = True) -> Any:
+    """Return the model that judges where none is named: the customer's, or the agent's.
 
-    The customer's model, or the agent's where there is no other; None for scripts and functions.
+    None for scripts and functions. With ``warn``, an agent's model is told that it is partial.
     """
     agent, customer = (_model_of(players.get(role)) for role in ("agent", "customer"))
     if customer is not None and customer != agent:
-        return customer, False
-    return agent, agent is not None
+        return customer
+    if agent is not None and warn:
+        told = f"{name_model(agent)} judges its own conversations, and models are kind to themselves"
+        warnings.warn(f"{told}: name another with grade(judge=...).", stacklevel=4)
+    return agent
 
 
 def open_grading(

@@ -22,7 +22,7 @@ from whilesim.situations.axes import Axis
 from whilesim.situations.policy import Clause, Policy
 from whilesim.situations.tools import Effect, Tool
 
-Pair = tuple[tuple[str, str], tuple[str, str]]
+Pair = tuple[tuple[str, str], ...]
 """Two values that stand on two axes: ``(("tool", "get_order"), ("stance", "upset"))``."""
 
 

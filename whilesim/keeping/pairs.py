@@ -78,7 +78,7 @@ def _diverge(right: Row, wrong: Row) -> Preference | str:
     cut = _first_difference(right, wrong)
     if cut is None:
         return "never differ"
-    if right.messages[cut]["role"] != "assistant" or wrong.messages[cut]["role"] != "assistant":
+    if {right.messages[cut]["role"], wrong.messages[cut]["role"]} != {"assistant"}:
         return "customer or world differ first"
     if any(f.message_index < cut for f in wrong.findings if f.severity == "drop"):
         return "wrong before they differ"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from whilesim.keeping.folders import (
 )
 from whilesim.keeping.grades import Grade, Grading, Weight, grade_of
 from whilesim.keeping.hub import Push, pull, push
-from whilesim.keeping.judging import choose_judge, grade_played, hold_against, name_model, open_grading
+from whilesim.keeping.judging import choose_judge, grade_played, hold_against, open_grading
 from whilesim.keeping.ledger import Ledger
 from whilesim.keeping.manifest import Manifest, join_manifests
 from whilesim.keeping.passes import count_handoffs, count_passes
@@ -73,9 +72,10 @@ class Simulation:
         self._refiller = refiller
         self._warned = False
         self._grades: dict[str, Grade] = {}
-        self._graded = isinstance(rows, tuple | list) and any(row.verdict is not None for row in rows)
-
-    # Looking
+        self.graded = isinstance(rows, tuple | list) and any(row.verdict is not None for row in rows)
+        """Whether ``grade`` has run."""
+        self.asked: dict[str, Any] = {}
+        """What ``grade`` was given last, for :meth:`refill` to grade the same way."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -84,7 +84,7 @@ class Simulation:
         return iter(self.rows)
 
     def __repr__(self) -> str:
-        return summarise(self.rows, self.ledger, graded=self._graded)
+        return summarise(self.rows, self.ledger, graded=self.graded)
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
@@ -97,11 +97,6 @@ class Simulation:
             return ()
         known = {t["function"]["name"] for t in wire}
         return parse_tools(wire, effects={k: v for k, v in self.manifest.effects.items() if k in known})
-
-    @property
-    def graded(self) -> bool:
-        """Whether ``grade`` has run."""
-        return self._graded
 
     @property
     def kept(self) -> Simulation:
@@ -160,8 +155,6 @@ class Simulation:
         """Return all that is known of one row, to read."""
         return explain_row(self.find(row_id), self._grades.get(row_id))
 
-    # Grading
-
     def grade(
         self,
         rubric: Any = None,
@@ -193,6 +186,7 @@ class Simulation:
             )
             raise RunError(msg)
         path = None if self.folder is None else self.folder / "verdicts.jsonl"
+        self.asked = {"rubric": rubric, "judge": judge, "fraction": fraction, "severity": severity}
         self._take(grade_played(self._played, self._grades, how, path))
         self.manifest = self.manifest.model_copy(update={"record": {}})  # it told of older verdicts
         return self
@@ -232,7 +226,13 @@ class Simulation:
             raise RunError(msg)
         return self._refiller(self, rows, kept)
 
-    # Keeping
+    def extend(self, rows: Iterable[Row]) -> None:
+        """Add rows that were planned and played later; they have no verdicts yet."""
+        more = tuple(rows)
+        counts = {**self.manifest.counts, "planned": self.ledger.planned + len(more)}
+        self.manifest = self.manifest.model_copy(update={"counts": counts})
+        self._played = (*self._played, *more)
+        self.rows = join_grades(self._played, self._grades)
 
     def filter(self, wanted: Callable[[Row], bool] | None = None, **values: str) -> Simulation:
         """Return the rows for which ``wanted`` is true and whose situation has these ``values``."""
@@ -263,12 +263,12 @@ class Simulation:
         return to_pandas(self.rows)
 
     def export(self, path: Source, format: Format = "trl", *, reasoning: bool = False) -> Export:  # noqa: A002  the public name
-        """Write the rows that a trainer should see; prints what was left out.
+        """Write the rows that a trainer should see; what is returned tells what was left out.
 
         Kept rows, once the simulation is graded; of a view (``data.dropped``) its own. Pairs
         and labels (``dpo``, ``kto``) take kept and dropped rows.
         """
-        states = self.states or (("kept",) if self._graded else ("unjudged",))
+        states = self.states or (("kept",) if self.graded else ("unjudged",))
         return export_rows(self.rows, path, format=format, states=states, reasoning=reasoning)
 
     def save(self, path: Source) -> None:
@@ -276,7 +276,7 @@ class Simulation:
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
         write_rows(folder / "rows.jsonl", self._played)
-        if self._graded:
+        if self.graded:
             grades = (self._grades.get(row.id) or grade_of(row) for row in self.rows)
             write_grades(folder / "verdicts.jsonl", filter(None, grades))
         record = {} if self.whole is self else self._record()
@@ -304,11 +304,9 @@ class Simulation:
     def report(self, path: Source) -> Path:
         """Write one HTML page to look at, and return its path."""
         tables = {"Hand-offs": str(self.handoffs), "Pairs": str(self.certificate)}
-        if self._graded:
+        if self.graded:
             tables = {"Passes": str(self.pass_at)} | tables
         return write_report(Path(path), self.rows, self.ledger, tables=tables)
-
-    # Inside
 
     def _record(self) -> dict[str, Any]:
         """Return ledger, certificate and pass rates of the whole run, as its card tells them."""
@@ -322,15 +320,12 @@ class Simulation:
         self, rubric: Any, judge: Any, fraction: float = 1.0, severity: Mapping[str, Weight] | None = None
     ) -> Grading:
         if judge is None:
-            judge, is_own = choose_judge(self.players)
-            if is_own and not self._warned:
-                self._warned = True
-                told = f"{name_model(judge)} judges its own conversations, and models are kind to themselves"
-                warnings.warn(f"{told}: name another with grade(judge=...).", stacklevel=3)
+            judge = choose_judge(self.players, warn=not self._warned)
+            self._warned = True
         return open_grading(self.manifest, self.tools, rubric=rubric, judge=judge, fraction=fraction, severity=severity)
 
     def _take(self, grades: Mapping[str, Grade]) -> None:
-        self._grades, self._graded = dict(grades), True
+        self._grades, self.graded = dict(grades), True
         self.rows = join_grades(self._played, grades)
 
     def _in_state(self, state: State) -> Simulation:
@@ -342,13 +337,13 @@ class Simulation:
 
     def _part(self, wanted: Callable[[Row], bool]) -> Simulation:
         part = Simulation(select_rows(self._played, map(wanted, self.rows)), self.manifest, players=self.players)
-        if self._graded:
+        if self.graded:
             part._take(self._grades)
         part.whole, part.states = self.whole, self.states
         return part
 
     def _need_grades(self, name: str) -> None:
-        if not self._graded:
+        if not self.graded:
             msg = f"these rows have no verdicts yet, so nobody knows what data.{name} is. Type data.grade() first."
             raise RunError(msg)
 
@@ -394,6 +389,6 @@ def concat(simulations: Sequence[Simulation]) -> Simulation:
         counts = {name: n for name, n in manifest.counts.items() if name != "planned"}
         manifest = manifest.model_copy(update={"counts": counts})
     joined = Simulation(tuple(rows), manifest, players=simulations[0].players)
-    joined._graded = all(part._graded for part in simulations)
+    joined.graded = all(part.graded for part in simulations)
     joined._grades = {row_id: grade for part in simulations for row_id, grade in part._grades.items()}
     return joined

@@ -19,7 +19,7 @@ from whilesim.situations.norms import Unit, language_of, unit
 BlockKind = Literal["heading", "paragraph", "item", "row", "quote"]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Block:
     """One piece of a document: ``text[start:end]``, mark of list or quote left out."""
 
@@ -32,8 +32,9 @@ class Block:
     """An item's bullet or number."""
     level: int = 0
     """Of a heading: 0 a region, 1 to 6 as in markdown, above that a heading without a mark."""
-    parent: int | None = None
-    """Index of the item that an item or a paragraph stands under."""
+    parent: Block | None = None
+    """The item that an item or a paragraph stands under."""
+    children: list[Block] = field(default_factory=list)
     group: int = 0
     """Blocks of one list, table or paragraph share it."""
     header: tuple[str, ...] = ()
@@ -45,8 +46,8 @@ _ITEM = re.compile(rf"(?P<mark>{'|'.join(_LISTS['bullets'] + _LISTS['numbers'])}
 _HEADING = re.compile(r"(#{1,6})(?:[ \t]+|(?<=##)(?=[^\s#\d]))(.*?)[ \t]*#*[ \t]*$")
 _BREAK = re.compile(r"([-*_=~])(?:[ \t]*\1){2,}[ \t]*$")
 _SEPARATOR = re.compile(r"(?=.*\|)\|?[\s:|-]*-{2,}[\s:|-]*$")
-_BOLD = re.compile(r"(?:\W{0,3}\s)?(\*\*|__)(?=\S)(?:(?!\1).)+\1[:：]?$")
-_ENDED = re.compile(r"[.!?:;。！？：；؟…][\"'”’」』)）*_`]*$")
+_BOLD = re.compile(r"(?:\W{0,3}\s)?(\*\*|__)(?=\S)(?:(?!\1).)+\1[:：]?$|【[^】]+】$")
+_ENDED = re.compile(r"[.!?:;,。！？：；؟…][\"'”’」』)）*_`]*$")
 _COLON = (":", "：")
 _CALL = re.compile(r"`?[a-z]\w*_\w+`?\s*\(")
 _KEYED = re.compile(r"(?:\*\*)?[^\W\d_][\w ]{0,20}:(?:\*\*)?\s")
@@ -69,8 +70,8 @@ class _Reader:
     """Characters of the longest line in each line's paragraph."""
     blocks: list[Block] = field(default_factory=list)
     above: list[tuple[int, str]] = field(default_factory=list)
-    items: list[tuple[int, str, int]] = field(default_factory=list)
-    """Open items: indent, style of mark, index of block."""
+    items: list[tuple[int, str, Block]] = field(default_factory=list)
+    """Open items: indent, style of mark, block."""
     header: tuple[str, ...] = ()
     group: int = 0
     fresh: bool = True
@@ -92,9 +93,7 @@ class _Reader:
         indent = start - self.text.rfind("\n", 0, start) - 1
         item = _ITEM.match(line)
         if line and not self._mark(number, line, start):
-            if (line.count("|") > 1 and (line[0] == "|" or self.header)) or _SEPARATOR.match(
-                self._line(number + 1)
-            ):
+            if (line.count("|") > 1 and (line[0] == "|" or self.header)) or _SEPARATOR.match(self._line(number + 1)):
                 self._row(number, line, start)
             elif line[0] == ">":
                 self._quote(line, start)
@@ -109,9 +108,14 @@ class _Reader:
     def _line(self, number: int) -> str:
         return self.lines[number][1] if number < len(self.lines) else ""
 
-    def _add(self, kind: BlockKind, start: int, end: int, **more: Any) -> None:
+    def _add(self, kind: BlockKind, start: int, end: int, **more: Any) -> Block:
         headings = tuple(heading for _, heading in self.above)
-        self.blocks.append(Block(kind, start, end, headings, group=self.group, **more))
+        parent = self.items[-1][2] if self.items and kind in ("item", "paragraph") else None
+        block = Block(kind, start, end, headings, group=self.group, parent=parent, **more)
+        self.blocks.append(block)
+        if parent:
+            parent.children.append(block)
+        return block
 
     def _leave(self) -> None:
         """End the open list or table: what follows stands at the margin again."""
@@ -168,9 +172,8 @@ class _Reader:
         deeper = style == "-" or style.count("1") > 1 or style[0] in "(（"
         while self.items and self.items[-1][0] == indent and not (deeper and self.items[-1][1] != "-"):
             self.items.pop()
-        parent = self.items[-1][2] if self.items else None
-        self.items.append((indent, style, len(self.blocks)))
-        self._add("item", start + item.end(), start + len(item.string), mark=item["mark"], parent=parent)
+        block = self._add("item", start + item.end(), start + len(item.string), mark=item["mark"])
+        self.items.append((indent, style, block))
 
     def _text(self, number: int, line: str, start: int, indent: int) -> None:
         last = self.blocks[-1] if self.blocks else None
@@ -185,7 +188,7 @@ class _Reader:
             self.above = [a for a in self.above if a[0] < 7]
         if not self.items and (self.fresh or not last or last.kind != "paragraph"):
             self._leave()
-        self._add("paragraph", start, start + len(line), parent=self.items[-1][2] if self.items else None)
+        self._add("paragraph", start, start + len(line))
 
     def _joins(self, last: Block, line: str, indent: int, width: int) -> bool:
         """Say whether a line goes on with the block before: the writer broke a line, not a thought."""
@@ -194,11 +197,7 @@ class _Reader:
             return False
         if last.kind == "item" and self.items and indent > self.items[-1][0]:
             return True
-        flows = (
-            width >= 55
-            and len(written.rsplit("\n", 1)[-1].strip()) > 0.72 * width
-            and not written.endswith(_COLON)
-        )
+        flows = width >= 55 and len(written.rsplit("\n", 1)[-1].strip()) > 0.72 * width and not written.endswith(_COLON)
         if _BOLD.match(written) or (_ENDED.search(written) and not flows):
             return False
         return flows or line[0].islower() or not (line[0].isascii() or line[0].isupper())

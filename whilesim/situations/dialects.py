@@ -98,8 +98,9 @@ def _draft(source: Mapping[str, Any], original: Any) -> Draft:
     if parameters is None and "properties" in source:  # a bare schema with a title
         parameters = {key: value for key, value in source.items() if key not in ("name", "title", "description")}
     elif isinstance(parameters, Mapping) and isinstance(source.get("required"), list):
-        bare = parameters if "properties" in parameters else {"type": "object", "properties": parameters}
-        parameters = {"required": source["required"], **bare}
+        bare = "properties" not in parameters and all(isinstance(v, Mapping) for v in parameters.values())
+        parameters = {"type": "object", "properties": parameters} if bare else parameters
+        parameters = {"required": source["required"], **parameters}
     given = source.get("effect", source.get("x-effect"))
     return Draft(
         name=_name(source),
@@ -148,7 +149,7 @@ def read_text(text: str, *, where: str) -> Any:
     for read in (loads, _read_lines, ast.literal_eval, _read_yaml):
         try:
             found = read(text)
-        except (ValueError, SyntaxError, MemoryError, yaml.YAMLError):
+        except (ValueError, TypeError, SyntaxError, MemoryError, yaml.YAMLError):
             continue
         if isinstance(found, (Mapping, list, tuple)):
             return found

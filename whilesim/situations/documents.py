@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from whilesim.core.templates import load_words
@@ -43,9 +43,7 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)((?:\s[^<>]*?)?)\s*/?>")
 _BLOCKS, _INLINE = (frozenset(_MARKS[name].split()) for name in ("block", "inline"))
 _REGION = re.compile(r"^[ \t]*<(/?)([a-zA-Z][\w-]*)>[ \t]*$", re.MULTILINE)
 _TITLE = re.compile(r"\b(?:title|question|label|summary|header)\s*=\s*\{?([\"'])(.+?)\1")
-_FENCE = re.compile(
-    r"^[ \t]*(```+|~~~+)[ \t]*([\w-]*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE
-)
+_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w-]*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _SPOKEN = re.compile(r"[\"“«][^\"”»]*(?:[\"”»]|\Z)")
 _SPEAKER = re.compile(r"^\W*([^\W\d_][\w ]{0,20})\s*[:：]", re.MULTILINE)
 
@@ -53,19 +51,21 @@ _SPEAKER = re.compile(r"^\W*([^\W\d_][\w ]{0,20})\s*[:：]", re.MULTILINE)
 def read_document(source: str) -> Document:
     """Return the source as markdown with the place of each character; never fails on a text."""
     text = source.replace("\r\n", " \n").replace("\r", "\n").translate(_ODD)
-    text = _FENCE.sub(_open_fence, _BLANKED.sub(_blank, text))
-    if sum(1 for tag in _TAG.finditer(text) if tag[2].lower() in _BLOCKS or tag[2][0].isupper()) >= 3:
-        return _from_markup(text)
-    text = _name_regions(text)
-    return Document(_TAG.sub(lambda tag: _blank(tag) if tag[1] or _is_markup(tag[2]) else tag[0], text))
+    text = _name_regions(_FENCE.sub(_open_fence, _BLANKED.sub(_blank, text)))
+    closed = {tag[2] for tag in _TAG.finditer(text) if tag[1] or tag[0].endswith("/>")}
+    tags = [tag for tag in _TAG.finditer(text) if _is_markup(tag[2], closed)]
+    if sum(1 for tag in tags if tag[2].lower() not in _INLINE) >= 3:
+        return _from_markup(text, tags)
+    return Document(_TAG.sub(lambda tag: _blank(tag) if tag[1] or _is_markup(tag[2], closed) else tag[0], text))
 
 
 def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 
-def _is_markup(name: str) -> bool:
-    return name.lower() in _BLOCKS | _INLINE or name[0].isupper()
+def _is_markup(name: str, closed: Collection[str]) -> bool:
+    """Say whether a tag is HTML or a component; ``<Customer Name>`` is a placeholder, and never closed."""
+    return name.lower() in _BLOCKS | _INLINE or (name[0].isupper() and name in closed)
 
 
 def speakers(text: str) -> int:
@@ -85,9 +85,7 @@ def _open_fence(fence: re.Match[str]) -> str:
         return _blank(fence)
 
     def silence(speech: re.Match[str]) -> str:
-        kept = re.sub(
-            r"[^.!?\n]+(?:\n[^.!?\n]+)*[.!?]*", lambda s: s[0] if _binds(s[0]) else _blank(s), speech[0]
-        )
+        kept = re.sub(r"[^.!?\n]+(?:\n[^.!?\n]+)*[.!?]*", lambda s: s[0] if _binds(s[0]) else _blank(s), speech[0])
         return re.sub(r"[\"“”«»]", " ", kept)
 
     start, end = fence.start(3) - fence.start(), fence.end(3) - fence.start()
@@ -155,17 +153,12 @@ class _Markdown:
         self.put(mark.replace("\n", " ") if self.in_cell else mark, tag.start())
 
 
-def _from_markup(text: str) -> Document:
-    page = re.match(r"\s*<", text) is not None and not re.search(
-        r"^\s*(?:#{1,6} |[-*] |\d+[.)] )", text, re.MULTILINE
-    )
+def _from_markup(text: str, tags: Sequence[re.Match[str]]) -> Document:
+    page = text.lstrip().startswith("<") and not re.search(r"^\s*(?:#{1,6} |[-*] |\d+[.)] )", text, re.MULTILINE)
     out, at = _Markdown(flowing=page), 0
-    for tag in _TAG.finditer(text):
+    for tag in tags:
         out.copy(text[at : tag.start()], at)
+        out.tag(tag)
         at = tag.end()
-        if _is_markup(tag[2]):
-            out.tag(tag)
-        else:
-            out.copy(tag[0], tag.start())
     out.copy(text[at:], at)
     return Document("".join(out.chars), out.places)

@@ -8,7 +8,6 @@ heading goes along where the rule says too little without it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -17,6 +16,7 @@ from whilesim.situations.documents import speakers
 from whilesim.situations.norms import ClauseKind, Unit, cue, language_of, sentences, shared, unit
 from whilesim.situations.roles import (
     DUTIES,
+    NO_LEAD,
     TOOL_LINE,
     Lead,
     LeadType,
@@ -29,6 +29,7 @@ from whilesim.situations.roles import (
 )
 
 _COLON = (":", "：")
+_TRAILING = re.compile(r"[;,；，](?:\s+(?:and|or|und|oder|y|o|e|ou|et))?$")
 
 
 @dataclass(slots=True)
@@ -40,18 +41,28 @@ class Draft:
     text: str
     """The words with heading, lead-in and exception."""
     kind: ClauseKind
-    headings: tuple[str, ...]
+    block: Block
     start: int
     end: int
-    block: int
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Start and end in the document's text."""
+        return self.start, self.end
+
+    @property
+    def section(self) -> str:
+        """The headings above it, outermost first."""
+        above = self.block.headings[: -1 if self.block.kind == "heading" else None]
+        return " > ".join(filter(None, above))
 
 
 def draft_clauses(text: str) -> list[Draft]:
     """Return the rules of a document's text in order, duplicates not yet merged."""
     drafter = _Drafter(text, read_blocks(text), language_of(text), speakers(text) >= 3)
-    for index in range(len(drafter.blocks)):
-        if index not in drafter.done:
-            drafter.read(index)
+    for index, block in enumerate(drafter.blocks):
+        if block not in drafter.done:
+            drafter.read(index, block)
     drafter.read_headings()
     return sorted(drafter.drafts, key=lambda d: (d.start, d.end))
 
@@ -64,142 +75,110 @@ class _Drafter:
     speaks: bool
     """Lines that begin with a speaker are a transcript."""
     drafts: list[Draft] = field(default_factory=list)
-    done: set[int] = field(default_factory=set)
+    done: set[Block] = field(default_factory=set)
     """Blocks that are read already, as part of another."""
-    leads: dict[int, Lead] = field(default_factory=dict)
-    """By group: the lead-in of a list or a table."""
-    parents: dict[int, Lead] = field(default_factory=dict)
-    """By index of an item: what it is to the blocks below it."""
-    children: dict[int, list[int]] = field(default_factory=dict)
+    leads: dict[Block | int, Lead] = field(default_factory=dict)
+    """What an item is to the blocks under it, and a lead-in to the group of blocks behind it."""
     title: str = ""
 
     def __post_init__(self) -> None:
-        for index, block in enumerate(self.blocks):
-            if block.parent is not None:
-                self.children.setdefault(block.parent, []).append(index)
         tops = [b for b in self.blocks if b.level == 1]
         if len(tops) == 1 and self.blocks[0] is tops[0]:
             self.title = tops[0].headings[-1]
 
-    def said(self, index: int) -> Unit:
-        block = self.blocks[index]
-        return unit(clean(self.text[block.start : block.end]), self.language)
+    def _said(self, start: int, end: int) -> Unit:
+        return unit(clean(self.text[start:end]), self.language)
 
-    def role(self, block: Block, lead: Lead | None = None) -> str:
+    def _whole(self, block: Block) -> Unit:
+        return self._said(block.start, block.end)
+
+    def _sentences(self, start: int, end: int) -> list[tuple[Unit, int, int]]:
+        found = sentences(self.text[start:end])
+        return [(self._said(start + s, start + e), start + s, start + e) for s, e in found]
+
+    def _role(self, block: Block, lead: Lead) -> str:
         """Return the role of the label or of the innermost heading that has one; the title only says rules."""
-        if lead and lead.role:
-            return lead.role
-        for heading in reversed(block.headings):
-            role = role_of(heading)
-            if role and (heading != self.title or role in ("rules", "procedure", "handoff")):
-                return role
-        return ""
+        roles = [(h, role_of(h)) for h in reversed(block.headings)]
+        told = (r for h, r in roles if r and (h != self.title or r in ("rules", "procedure", "handoff")))
+        return lead.role or next(told, "")
 
-    def read(self, index: int) -> None:
-        block = self.blocks[index]
-        lead = self.leads.get(block.group) if block.parent is None else self.parents.get(block.parent)
-        role = self.role(block, lead)
-        if (
-            block.kind == "heading"
-            or role == "example"
-            or (lead and lead.type == "example")
-            or self._keyed(index)
-        ):
+    def read(self, index: int, block: Block) -> None:
+        """Draft what the block says, by its kind and place."""
+        lead = self.leads.get(block.parent or block.group, NO_LEAD)
+        role = self._role(block, lead)
+        if block.kind == "heading" or "example" in (role, lead.type) or self._keyed(index, block):
             return
         if block.kind == "row":
-            self._row(index, role, lead)
-        elif block.kind == "item" or TOOL_LINE.match(self.said(index).text):
-            self._item(index, role, lead)
+            self._row(block, role, lead)
+        elif block.kind == "item" or TOOL_LINE.match(self._whole(block).text):
+            self._item(block, role, lead)
         else:
-            self._prose(index, role, lead)
-
-    def _parts(self, start: int, end: int) -> Iterator[tuple[Unit, int, int]]:
-        raw = self.text[start:end]
-        for first, last in sentences(raw):
-            yield unit(clean(raw[first:last]), self.language), start + first, start + last
+            self._prose(index, block, role, lead)
 
     def _is_speech(self, said: Unit, block: Block) -> bool:
         if self.speaks and said.key and shared("speakers").fullmatch(said.key[0]):
             return True
         return block.kind == "quote" and shared("to_customer").search(said.text) is not None
 
-    # Lead-ins
-
-    def _lead(self, said: Unit, above: Lead | None = None) -> Lead:
+    def _lead(self, said: Unit, above: Lead = NO_LEAD) -> Lead:
         kind: LeadType = "facts" if TOOL_LINE.match(said.text) else lead_type(said)
         role = role_of(said.text) if kind == "label" else ""
         if role in ("example", "script"):
             kind = "example"
-        elif kind == "label" and above:
+        elif kind == "label":
             kind, role = above.type, role or above.role
-        chain = (*above.above, above.text) if above else ()
-        return Lead(said.text.rstrip(" .:：。"), kind, role, above.consequence if above else "", chain)
+        chain = (*above.above, above.text) if above.text else ()
+        return Lead(said.text.rstrip(" .:：。"), kind, role, above.consequence, chain)
 
-    def _list_after(self, index: int) -> Block | None:
-        following = self.blocks[index + 1] if index + 1 < len(self.blocks) else None
-        listed = following and following.kind in ("item", "row", "quote")
-        return (
-            following if following and listed and following.headings == self.blocks[index].headings else None
-        )
+    def _announce(self, index: int, said: Unit) -> bool:
+        """Keep a sentence as the lead-in of the list that follows its block; false when it is none."""
+        block, after = self.blocks[index], self.blocks[index + 1 : index + 2]
+        ended = re.search(r"[.!?。！？]\W*$", said.text) and not shared("announces").search(said.text)
+        if not after or after[0].kind not in ("item", "row", "quote") or after[0].headings != block.headings:
+            return False
+        if block.parent or (ended and not said.text.endswith(_COLON)):
+            return False
+        lead = self._lead(said)
+        behind = next((b for b in self.blocks[index + 1 :] if b.group != after[0].group), None)
+        if lead.type == "open" and behind and behind.kind == "paragraph" and behind.headings == block.headings:
+            order = self._whole(behind)
+            if order.strong and len(sentences(order.text)) == 1 and not order.text.endswith(_COLON):
+                self.done.add(behind)
+                lead = replace(lead, consequence=order.text)
+        self.leads[after[0].group] = lead
+        return True
 
-    def _with_consequence(self, index: int, lead: Lead) -> Lead:
-        """Give an open lead-in (``If the issue involves:``) the order that follows its list."""
-        group = self.blocks[index + 1].group
-        after = next((n for n in range(index + 1, len(self.blocks)) if self.blocks[n].group != group), None)
-        if lead.type != "open" or after is None or self.blocks[after].kind != "paragraph":
-            return lead
-        said = self.said(after)
-        alone = len(sentences(said.text)) == 1 and not said.text.endswith(_COLON)
-        if not (alone and said.strong and self.blocks[after].headings == self.blocks[index].headings):
-            return lead
-        self.done.add(after)
-        return replace(lead, consequence=said.text)
-
-    # Units by place
-
-    def _prose(self, index: int, role: str, lead: Lead | None) -> None:
-        block = self.blocks[index]
-        parts = list(self._parts(block.start, block.end))
-        listed = self._list_after(index)
-        if parts and listed and block.parent is None:
-            last = parts[-1][0]
-            ended = re.search(r"[.!?。！？]\W*$", last.text) and not shared("announces").search(last.text)
-            if not ended or last.text.endswith(_COLON):
-                self.leads[listed.group] = self._with_consequence(index, self._lead(last))
-                parts.pop()
+    def _prose(self, index: int, block: Block, role: str, lead: Lead) -> None:
+        parts = self._sentences(block.start, block.end)
+        if parts and self._announce(index, parts[-1][0]):
+            parts.pop()
         mission = False
         for said, start, end in parts:
             mission = mission or said.starts("persona")
-            if self._joins(index, said, end) or self._is_speech(said, block):
+            if self._joins(block, said, end) or self._is_speech(said, block):
                 continue
-            if role in ("meta", "facts", "tools", "script"):
-                accepted = accepts_fact(said, role)
-            else:
-                accepted = accepts_prose(said, mission=mission)
-            if accepted:
-                self._add(index, said, start, end, lead)
+            apart = role in ("meta", "facts", "tools", "script")
+            if accepts_fact(said, role) if apart else accepts_prose(said, mission=mission):
+                self._add(block, said, start, end, lead)
 
-    def _item(self, index: int, role: str, lead: Lead | None) -> None:
-        block, said = self.blocks[index], self.said(index)
-        inner = [self.blocks[n] for n in self.children.get(index, ())]
-        if self._is_speech(said, block) or (not inner and self._joins(index, said, block.end)):
+    def _item(self, block: Block, role: str, lead: Lead) -> None:
+        said, end = self._whole(block), block.end
+        if self._is_speech(said, block) or (not block.children and self._joins(block, said, block.end)):
             return
-        end = block.end
-        if inner:
-            self.parents[index] = self._lead(said, lead)
-            if said.text.endswith(_COLON) or (
-                inner[0].kind == "item" and (not said.strong or said.length < 4)
-            ):
-                parts = list(self._parts(block.start, block.end))
-                end = parts[-1][1] if len(parts) > 1 and said.text.endswith(_COLON) else block.start
-        for first, last in self._rules_in(block.start, end):
-            part = unit(clean(self.text[first:last]), self.language)
+        if block.children:
+            self.leads[block] = self._lead(said, lead)
+            if said.text.endswith(_COLON):  # its last sentence belongs to the items below
+                end = self._sentences(block.start, block.end)[-1][1]
+            elif block.children[0].kind == "item" and (not said.strong or said.length < 4):
+                end = block.start
+        for start, stop in self._rules_in(block.start, end):
+            part = self._said(start, stop)
             if accepts_item(part, role, lead, block.mark):
-                self._add(index, part, first, last, lead)
+                self._add(block, part, start, stop, lead)
 
     def _rules_in(self, start: int, end: int) -> list[tuple[int, int]]:
         """Return an item whole, or in parts when two or more sentences are rules on their own; facts left out."""
-        parts = list(self._parts(start, end))
+        parts = self._sentences(start, end)
         alone = [said.strong and not said.starts("anaphor", "exception") for said, _, _ in parts]
         rules: list[tuple[int, int]] = []
         growing, firm = False, False
@@ -213,125 +192,105 @@ class _Drafter:
                 growing, firm = True, strong
         return rules
 
-    def _row(self, index: int, role: str, lead: Lead | None) -> None:
-        block = self.blocks[index]
+    def _row(self, block: Block, role: str, lead: Lead) -> None:
         values = [clean(cell) for cell in cells(self.text[block.start : block.end])]
         said = unit(" ".join(values), self.language)
-        schema = all(not h or shared("schema_headers").fullmatch(h) for h in block.header or ("fee",))
+        schema = block.header and all(not h or shared("schema_headers").fullmatch(h) for h in block.header)
         ruled = any(shared("rule_headers").search(h) for h in block.header)
         names = block.header if len(block.header) == len(values) else ("",) * len(values)
         told = [f"{n}: {v}" if n else v for n, v in zip(names, values, strict=True) if re.search(r"\w", v)]
-        if role in ("tools", "meta") or schema or not (ruled or said.strong or said.amount) or len(told) < 2:
+        refusal = re.compile(rf"(?:{shared('refusals').pattern})(?!\w).{{0,30}}$", re.IGNORECASE)
+        refused = any(refusal.match(value) for value in values[1:])
+        ruled = ruled or refused or role in DUTIES or said.strong or said.amount
+        if role in ("tools", "meta") or schema or not ruled or len(told) < 2:
             return
-        refused = any(
-            re.match(rf"(?:{shared('refusals').pattern})(?!\w)[^|]{{0,30}}$", v, re.IGNORECASE)
-            for v in values[1:]
-        )
-        kind: ClauseKind = "must_not" if refused else unit("; ".join(values[1:]), said.language).kind()
+        fragment: ClauseKind = "handoff" if role == "handoff" else "condition"
+        kind = "must_not" if refused else unit("; ".join(values[1:]), said.language).kind(fragment)
         text = self._with_context(unit("; ".join(told), said.language), block, lead, heading=True)
-        self.drafts.append(Draft(said.text, text, kind, block.headings, block.start, block.end, index))
+        self.drafts.append(Draft(said.text, text, kind, block, block.start, block.end))
 
-    def _keyed(self, index: int) -> bool:
+    def _keyed(self, index: int, first: Block) -> bool:
         """Read ``When: ...`` and ``Action: ...`` lines as one rule; true when the block begins such lines."""
-        first = self.blocks[index]
-        told: list[tuple[int, str, str, str]] = []
-        for n in range(index, len(self.blocks)):
-            block, pair = self.blocks[n], self.said(n).key
+        told: list[tuple[Block, str, str, str]] = []
+        for block in self.blocks[index:]:
+            pair = self._whole(block).key
             same = (block.kind, block.parent, block.headings) == (first.kind, first.parent, first.headings)
             role = key_role(pair[0]) if pair and same else ""
             again = role == "when" and any(r == "action" for _, r, _, _ in told)
-            if not pair or not role or again or (n == index and role != "when"):
+            if not pair or not role or again or (block is first and role != "when"):
                 break
-            told.append((n, role, *pair))
+            told.append((block, role, *pair))
         action = unit(" ".join(value for _, role, _, value in told if role == "action"), self.language)
-        if not action.text or (
-            told[0][3].endswith(("?", "？", "؟")) and not accepts_prose(action, mission=False)
-        ):
+        asked = bool(told) and told[0][3].endswith(("?", "？", "؟"))
+        if not action.text or (asked and not accepts_prose(action, mission=False)):
             return False
-        self.done.update(n for n, _, _, _ in told)
-        said = "; ".join(
-            f"{key}: {value.rstrip('.;。')}" for _, role, key, value in told if role != "dropped"
-        )
-        end = max(self.blocks[n].end for n, role, _, _ in told if role != "dropped")
-        text = self._with_context(unit(said, self.language), first, None, heading=True)
-        self.drafts.append(Draft(said, text, action.kind("must"), first.headings, first.start, end, index))
+        self.done.update(block for block, _, _, _ in told)
+        kept = [(block, f"{key}: {value.rstrip('.;。')}") for block, role, key, value in told if role != "dropped"]
+        said = unit("; ".join(line for _, line in kept), self.language)
+        text = self._with_context(said, first, NO_LEAD, heading=True)
+        self.drafts.append(Draft(said.text, text, action.kind("must"), first, first.start, kept[-1][0].end))
         return True
 
     def read_headings(self) -> None:
         """Let a heading that is a prohibition or a duty itself be a rule when nothing below it became one."""
-        used = {d.headings[:n] for d in self.drafts for n in range(len(d.headings) + 1)}
-        for index, block in enumerate(self.blocks):
-            if block.kind == "heading" and block.headings not in used and block.headings[-1] != self.title:
-                said = self.said(index)
-                if said.length > 3 and said.has("must", "must_not") and not said.excluded():
-                    draft = Draft(
-                        said.text, said.text, said.kind(), block.headings[:-1], block.start, block.end, index
-                    )
-                    self.drafts.append(draft)
+        used = {d.block.headings[:n] for d in self.drafts for n in range(len(d.block.headings) + 1)}
+        for block in self.blocks:
+            said = self._whole(block)
+            barren = block.kind == "heading" and block.headings not in used and block.headings[-1] != self.title
+            if barren and said.length > 3 and said.has("must", "must_not") and not said.excluded():
+                self.drafts.append(Draft(said.text, said.text, said.kind(), block, block.start, block.end))
 
-    # Drafts
-
-    def _joins(self, index: int, said: Unit, end: int) -> bool:
+    def _joins(self, block: Block, said: Unit, end: int) -> bool:
         """Join an exception to the rule before it; true when it was one."""
-        if not self.drafts or not said.starts("exception"):
+        last = self.drafts[-1] if self.drafts else None
+        if not last or not said.starts("exception"):
             return False
-        last, block = self.drafts[-1], self.blocks[index]
-        if last.block != index and not (said.starts("hard_exception") and last.headings == block.headings):
-            return False
-        last.end = end
-        last.text += ("" if last.text.endswith(tuple(".;!。；！")) else ".") + " " + said.text
-        last.core += " " + said.text
-        return True
+        hard = said.starts("hard_exception") and last.block.headings == block.headings
+        if last.block is block or hard:
+            last.end = end
+            last.text += ("" if last.text.endswith(tuple(".;!。；！")) else ".") + " " + said.text
+            last.core += " " + said.text
+        return last.block is block or hard
 
-    def _add(self, index: int, said: Unit, start: int, end: int, lead: Lead | None) -> None:
-        block = self.blocks[index]
-        kind = self._kind(said, lead, self.role(block, lead), block.mark)
-        said = unit(re.sub(r"[;,；，](?:\s+(?:and|or|und|oder|y|o|e|ou|et))?$", "", said.text), said.language)
+    def _add(self, block: Block, said: Unit, start: int, end: int, lead: Lead) -> None:
+        kind = self._kind(said, lead, self._role(block, lead), block.mark)
+        said = unit(_TRAILING.sub("", said.text), said.language)
         text = self._with_context(said, block, lead, heading=_leans(said, block, kind))
-        if (
-            shared("back_references").search(said.text)
-            and self.drafts
-            and self.drafts[-1].headings == block.headings
-        ):
-            text = f"{self.drafts[-1].core} {text}"
-        self.drafts.append(Draft(said.text, text, kind, block.headings, start, end, index))
+        last = self.drafts[-1] if self.drafts else None
+        if last and last.block.headings == block.headings and shared("back_references").search(said.text):
+            text = f"{last.core} {text}"
+        self.drafts.append(Draft(said.text, text, kind, block, start, end))
 
-    def _kind(self, said: Unit, lead: Lead | None, role: str, mark: str) -> ClauseKind:
-        type_ = lead.type if lead else "label"
-        if lead and type_ == "open":
+    def _kind(self, said: Unit, lead: Lead, role: str, mark: str) -> ClauseKind:
+        if lead.type == "open":
             return unit(lead.consequence, said.language).kind("must") if lead.consequence else said.kind()
-        if type_ in ("handoff", "must_not", "may", "condition"):
-            return cast(ClauseKind, type_)
+        if lead.type in ("handoff", "must_not", "may", "condition"):
+            return cast(ClauseKind, lead.type)
         if role == "forbid" or mark[:1] in tuple("❌✗✘🚫⛔"):
             return "must_not"
+        role = role_of(said.key[0]) if said.key and role_of(said.key[0]) in DUTIES else role
         if role == "handoff" and not (said.orders or said.starts("must_not")):
             return "handoff"
-        if said.key and role_of(said.key[0]) in DUTIES:
-            role = role_of(said.key[0])
-        duty = type_ == "must" or TOOL_LINE.match(said.text) or (role in DUTIES and not said.amount)
+        duty = lead.type == "must" or TOOL_LINE.match(said.text) or (role in DUTIES and not said.amount)
         return said.kind("must" if duty else "condition")
 
-    def _with_context(self, said: Unit, block: Block, lead: Lead | None, *, heading: bool) -> str:
-        leads = [
-            t
-            for t in ((*lead.above, lead.text) if lead else ())
-            if t != said.text and not _is_generic(t, said)
-        ]
+    def _with_context(self, said: Unit, block: Block, lead: Lead, *, heading: bool) -> str:
+        leads = [t for t in (*lead.above, lead.text) if t and t != said.text and not _is_generic(t, said)]
         named = [h for h in block.headings if h != self.title and not _is_generic(h, said)][-1:]
-        if not heading or (leads and lead and lead.type not in ("label", "facts")):
-            named = []
-        parts = [re.sub(r"^[\W_]+|^\d[\d.]*\s*", "", h) for h in named] + leads
+        named = [] if not heading or (leads and lead.directs) else named
+        parts = [re.sub(r"^(?:[^\w¿¡]|_)+|^\d[\d.]*\s*", "", h) for h in named] + leads
         told = ": ".join([*(p.rstrip(" :：") for p in parts), said.text])
-        return f"{told} → {lead.consequence}" if lead and lead.consequence else told
+        return f"{told} → {lead.consequence}" if lead.consequence else told
 
 
 def _is_generic(text: str, said: Unit) -> bool:
     plain = unit(re.sub(r"^[\W\d_]+|[\W_]+$", "", text), said.language)
-    if any(cue(code, "generic_heading").fullmatch(plain.text) for code in {said.language, "en"}):
-        return True
-    return cue(said.language, "lead_generic").fullmatch(plain.text) is not None or plain.starts(
-        "persona", "intro"
-    )
+    named = [
+        cue(said.language, "lead_generic"),
+        cue(said.language, "generic_heading"),
+        cue("en", "generic_heading"),
+    ]
+    return any(p.fullmatch(plain.text) for p in named) or plain.starts("persona", "intro")
 
 
 def _leans(said: Unit, block: Block, kind: ClauseKind) -> bool:
@@ -344,7 +303,5 @@ def _leans(said: Unit, block: Block, kind: ClauseKind) -> bool:
         return True
     if kind == "must_not" or (said.length > 10 and (block.kind != "item" or said.has("if"))):
         return False
-    shares = any(
-        w[:4] in said.text.lower() for w in re.findall(r"\w{4,}", " ".join(block.headings[-1:]).lower())
-    )
-    return not shares and (said.orders or not said.strong)
+    named = re.findall(r"\w{4,}", " ".join(block.headings[-1:]).lower())
+    return not any(word[:4] in said.text.lower() for word in named) and (said.orders or not said.strong)

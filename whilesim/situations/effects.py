@@ -1,7 +1,7 @@
 """Effects: whether a tool reads, writes, hands the customer to a person, or only computes.
 
 The evidence is asked in a fixed order, strongest first; what nothing decides is called a write,
-because a write taken for a read would go unchecked. The order is that of our own measurements
+because a write taken for a read would go unchecked. The order was settled by measuring
 on public tool sets: words are looked for in names and at the start of descriptions, never
 anywhere in a description ('which allows users to create, view and manage ...' says nothing).
 """

@@ -25,9 +25,7 @@ _PLAIN_WORD = re.compile(r"[^\W_\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af][\w'’-
 _TOKEN = re.compile(r"[^\W\d][\w'’-]*")
 _LABEL = re.compile(r"[^\W\d_][\w&/'’()-]{0,30}(?: [\w&/'’()-]{1,30}){0,4}[:：]\s+")
 _OPENING = " *_\"'“”‘’«»（(`"
-_ALONE = re.compile(
-    r"\W*(?:https?://|www\.)\S+\W*|\W{0,3}[\"“«„「『].*[\"”»“」』]\W{0,2}|.*[?？؟][\"”»)*]*", re.DOTALL
-)
+_ALONE = re.compile(r"\W*(?:https?://|www\.)\S+\W*|\W{0,3}[\"“«„「『].*[\"”»“」』]\W{0,2}|.*[?？؟][\"”»)*]*", re.DOTALL)
 _KEY = re.compile(r"\W{0,4}([^:：\n]{1,40}?)[*_\s]*[:：][*_\s]*(.*)", re.DOTALL)
 _REACH = re.compile(r"[,.;:，。；]|\b(?:and|then|und|by|y|e|et)\b")
 PLACEHOLDER = re.compile(r"\$?\{+[^{}\n]{1,60}\}+|\[[^\[\]\n]{1,60}\](?!\()|<[a-z][\w -]{0,40}>|%\(?\w+\)?s")
@@ -104,7 +102,8 @@ class Unit:
 
     @cached_property
     def _main(self) -> str:
-        return shared("subordinate").sub(" ", self.text)
+        main = cue(self.language, "subordinate").sub(" ", self.text)
+        return main if _WORDS.search(main) else self.text  # no comma tells where the condition ends
 
     @cached_property
     def length(self) -> int:
@@ -187,12 +186,8 @@ class Unit:
 
     @property
     def _forbids_first(self) -> bool:
-        found = cue(self.language, "must_not").search(self._main) or cue(self.language, "weak_not").search(
-            self._main
-        )
-        return found is not None and len(self._main[: found.start()].split()) <= (
-            2 if self.language == "en" else 4
-        )
+        found = cue(self.language, "must_not").search(self._main) or cue(self.language, "weak_not").search(self._main)
+        return found is not None and len(self._main[: found.start()].split()) <= (2 if self.language == "en" else 4)
 
 
 @cache
@@ -262,9 +257,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
 def _opens(said: str, after: str) -> bool:
     """Say whether a bracket or a quotation is open that closes later."""
     pairs = ("()", "[]", "（）", "“”", "「」", "«»")
-    if any(said.count(a) > said.count(b) and b in after for a, b in pairs) or (
-        said.count('"') % 2 and '"' in after
-    ):
+    if any(said.count(a) > said.count(b) and b in after for a, b in pairs) or (said.count('"') % 2 and '"' in after):
         return True
     singles = len(re.findall(r"(?<!\w)'(?=\w)", said)) - len(re.findall(r"(?<=[\w.!?])'(?!\w)", said))
     return singles > 0 and re.search(r"[\w.!?]'(?!\w)", after) is not None

@@ -22,7 +22,7 @@ from whilesim.core.text import name_words, shorten
 from whilesim.situations.documents import Document, read_document
 from whilesim.situations.drafts import Draft, draft_clauses
 from whilesim.situations.norms import ClauseKind, language_of
-from whilesim.situations.quotes import Answer, check_clauses, parts_of, read_answer
+from whilesim.situations.quotes import Answer, Part, check_clauses, parts_of, read_answer
 
 __all__ = ["Clause", "ClauseKind", "Policy", "extract_policy", "name_tools", "parse_policy"]
 
@@ -82,50 +82,31 @@ def parse_policy(text: str, *, tools: Sequence[Named] = ()) -> Policy:
 
 
 def _document(text: str) -> Document:
-    if not isinstance(text, str):
-        msg = f"the policy is {type(text).__name__}, and must be text. Type: Path('policy.md').read_text(encoding='utf-8')"
-        raise InputError(msg)
-    if not text.strip():
-        msg = "the policy is empty, so there is nothing for an agent to follow. Give the text of the system prompt."
+    if not isinstance(text, str) or not text.strip():
+        found = "empty" if isinstance(text, str) else f"of type {type(text).__name__}"
+        msg = f"the policy is {found}, and must be the text that the agent follows. Type: Path('policy.md').read_text()"
         raise InputError(msg)
     return read_document(text)
 
 
 def _policy(text: str, document: Document, drafts: Sequence[Draft], notes: Sequence[str] = ()) -> Policy:
-    clauses: list[Clause] = []
-    seen: dict[str, str] = {}
-    merged: list[str] = []
-    width = max(2, len(str(len(drafts))))
+    unique: dict[str, Draft] = {}
+    told = list(notes)
     for draft in drafts:
-        key = re.sub(r"\W+", " ", draft.text.casefold()).strip()
-        if key in seen:
-            merged.append(f"{seen[key]} stands in the text again: {shorten(draft.core, 60)!r}, merged")
-            continue
-        seen[key] = f"c{len(clauses) + 1:0{width}d}"
-        section = " > ".join(h for h in draft.headings if h)
-        clauses.append(
-            Clause(
-                id=seen[key],
-                text=draft.text,
-                section=section,
-                kind=draft.kind,
-                span=document.span(draft.start, draft.end),
-            )
-        )
-    nothing = (
-        () if clauses else ("no rule was found in this text; situations will have no clause to exercise",)
+        if unique.setdefault(re.sub(r"\W+", " ", draft.text.casefold()).strip(), draft) is not draft:
+            told.append(f"a rule stands in the text twice and is one clause: {shorten(draft.core, 60)!r}")
+    if not unique:
+        told.append("no rule was found in this text; situations will have no clause to exercise")
+    width = max(2, len(str(len(unique))))
+    clauses = tuple(
+        Clause(id=f"c{n:0{width}d}", text=d.text, section=d.section, kind=d.kind, span=document.span(*d.place))
+        for n, d in enumerate(unique.values(), start=1)
     )
-    policy = Policy(
-        text=text,
-        clauses=tuple(clauses),
-        language=language_of(document.text),
-        notes=(*notes, *nothing, *merged),
-    )
-    return name_tools(
-        policy, sorted(set(re.findall(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b", _PLACEHOLDERS.sub(" ", text))))
-    )
+    policy = Policy(text=text, clauses=clauses, language=language_of(document.text), notes=tuple(told))
+    return name_tools(policy, sorted(set(_IDENTIFIER.findall(_PLACEHOLDERS.sub(" ", text)))))
 
 
+_IDENTIFIER = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
 _PLACEHOLDERS = re.compile(r"\{+[^{}\n]*\}+|\[[^\[\]\n]*\]|<[^<>\n]*>|https?://\S+|(?<!\S)[^\s@]{1,80}@\S+")
 
 
@@ -139,9 +120,7 @@ def name_tools(policy: Policy, names: Sequence[str]) -> Policy:
     if not names:
         return policy
     patterns = {n: re.compile(_spellings(n), re.IGNORECASE) for n in dict.fromkeys(names)}
-    clauses = tuple(
-        replace(c, tools=tuple(n for n, p in patterns.items() if p.search(c.text))) for c in policy.clauses
-    )
+    clauses = tuple(replace(c, tools=tuple(n for n, p in patterns.items() if p.search(c.text))) for c in policy.clauses)
     return replace(policy, clauses=clauses)
 
 
@@ -170,24 +149,25 @@ async def extract_policy(text: str, chat: Chat) -> Policy:
         ModelError: The endpoint failed, after its retries.
     """
     document = _document(text)
-    drafts = draft_clauses(document.text)
     answers: list[Answer] = []
-    unread = 0
-    for number, (part, headings) in enumerate(parts_of(document.text)):
-        prompt = render_prompt("policy_extract", text=part.strip(), headings=headings)
-        key = CallKey(role="policy", turn=number)
-        reply = await chat.reply(
-            [Message(role="user", content=prompt)], schema=Answer.model_json_schema(), key=key
-        )
+    unread: list[Part] = []
+    for number, part in enumerate(parts_of(document.text)):
+        asked = document.text[part.start : part.end].strip()
+        prompt = render_prompt("policy_extract", text=asked, headings=part.headings)
+        key, schema = CallKey(role="policy", turn=number), Answer.model_json_schema()
+        reply = await chat.reply([Message(role="user", content=prompt)], schema=schema, key=key)
         answer = read_answer(reply.message.content or "")
-        unread += answer is None
         answers += [answer] if answer else []
-    checked = check_clauses(document.text, drafts, answers)
+        unread += [part] if answer is None or reply.message.finish == "length" else []
+    checked = check_clauses(document.text, draft_clauses(document.text), answers, unread)
     notes = [
         f"{checked.taken} clauses read by the model, {len(checked.refused)} of its clauses refused, "
-        f"{checked.restored} read by word lists instead"
+        f"{checked.restored} read by word lists instead",
+        *(f"refused {reason}" for reason in checked.refused),
     ]
-    notes += [f"refused {reason}" for reason in checked.refused]
     if unread:
-        notes.append(f"{unread} answers of the model could not be read; those parts were read by word lists")
+        notes.append(
+            f"{len(unread)} answers of the model were cut short or could not be read; what they lack was read by "
+            "word lists. Give the model more max_tokens, or another model"
+        )
     return _policy(text, document, checked.drafts, notes)

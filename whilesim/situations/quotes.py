@@ -10,20 +10,24 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from pydantic import BaseModel, ValidationError
 
+from whilesim.core.text import shorten
 from whilesim.situations.blocks import Block, clean, read_blocks
 from whilesim.situations.drafts import Draft
 from whilesim.situations.norms import PLACEHOLDER, ClauseKind, language_of, sentences, unit
 from whilesim.situations.roles import role_of
 
-PART = 6000
+PART = 3000
 """Characters of a policy that one request holds; a longer one is cut at a heading or a blank line."""
 _SILENT = frozenset("*_`#>|\\\"'“”‘’«»„-–—•")
+_JOINED = re.compile(r"[;；，、]|\b(?:and|or|then|und|oder|y|o|e|ou|et)\b")
 _SIMILAR = 0.95
 """Share of a quote that must stand in the text as it is: small slips of a copyist pass."""
 
@@ -36,18 +40,12 @@ class Proposal(BaseModel):
     kind: ClauseKind
 
 
-class LeftOut(BaseModel):
-    """A sentence that the model says is no rule."""
-
-    quote: str
-    reason: str = ""
-
-
 class Answer(BaseModel):
     """What the model must answer for one part of a policy."""
 
     clauses: list[Proposal]
-    left_out: list[LeftOut] = []
+    left_out: list[str] = []
+    """Quotes that sound like a rule and are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,71 +61,89 @@ class Checked:
     """Rules in the words of the text, where the model's were refused or missing."""
 
 
-def parts_of(text: str) -> Iterator[tuple[str, str]]:
-    """Yield a document's text in parts that one request can hold, each with the headings above it."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a document's text that one request can hold."""
+
+    start: int
+    end: int
+    headings: str
+    """What stands above it, outermost first."""
+
+
+def parts_of(text: str) -> Iterator[Part]:
+    """Yield a document's text in parts, cut where a block begins."""
     start, headings = 0, ""
     for block in [*read_blocks(text), None]:
         cut = block.start if block else len(text)
         breaks = block is not None and block.kind in ("heading", "paragraph") and cut - start > PART / 2
         if block is None or cut - start > PART or breaks:
-            yield text[start:cut], headings
+            yield Part(start, cut, headings)
             start, headings = cut, " > ".join(block.headings) if block else ""
 
 
 def read_answer(answer: str) -> Answer | None:
-    """Return the model's answer, or None when it cannot be read; words around the JSON object are cut."""
+    """Return the model's answer, or None when it cannot be read.
+
+    Words around the JSON object are cut; of an answer that breaks off, the whole clauses are kept.
+    """
     found = re.search(r"\{.*\}", answer, re.DOTALL)
-    try:
+    with suppress(ValidationError):
         return Answer.model_validate_json(found[0]) if found else None
-    except ValidationError:
-        return None
+    whole: list[Proposal] = []
+    for piece in re.findall(r"\{[^{}]*\}", answer):
+        with suppress(ValidationError):
+            whole.append(Proposal.model_validate_json(piece))
+    return Answer(clauses=whole) if whole else None
 
 
-def check_clauses(text: str, drafts: Sequence[Draft], answers: Sequence[Answer]) -> Checked:
-    """Hold the model's rules against a document's text; ``drafts`` are the rules read by word lists."""
-    page = _Page(text)
-    taken: list[Draft] = []
+def check_clauses(
+    text: str, drafts: Sequence[Draft], answers: Sequence[Answer], unread: Sequence[Part] = ()
+) -> Checked:
+    """Hold the model's rules against a document's text.
+
+    Args:
+        drafts: The rules read by word lists.
+        unread: Parts for which there is no whole answer: there the drafts stand.
+    """
+    page = _Page(text, drafts)
     refused: list[str] = []
-    lost: list[tuple[int, int]] = []
+    lost = [(part.start, part.end) for part in unread]
     for proposal in (p for answer in answers for p in answer.clauses):
         place = page.find(proposal.quote)
-        fault = (
-            page.fault(proposal, place, drafts, taken) if place else "its quote does not stand in the text"
-        )
-        if place and not fault:
-            taken.append(page.draft(proposal, place))
+        if place is None:
+            fault = "its quote does not stand in the text"
+        elif fault := page.fault(proposal, place):
+            lost.append(place)
         else:
-            refused.append(f"{proposal.text[:60]!r}: {fault}")
-            lost += [place] if place else []
-    told = [page.find(out.quote) for answer in answers for out in answer.left_out]
-    spoken = [p for p in told if p] + [(d.start, d.end) for d in taken]
-    back = [
-        d
-        for d in drafts
-        if not any(_overlap((d.start, d.end), (t.start, t.end)) for t in taken)
-        and (
-            any(_overlap((d.start, d.end), p) for p in lost)
-            or (_is_firm(d) and not any(_overlap((d.start, d.end), p) for p in spoken))
-        )
-    ]
-    ordered = sorted([*taken, *back], key=lambda d: (d.start, d.end))
-    return Checked(tuple(ordered), len(taken), tuple(refused), len(back))
+            page.take(proposal, place)
+            continue
+        refused.append(f"{shorten(proposal.text, 60)!r}: {fault}")
+    heard = [d.place for d in page.taken]
+    left_out = [page.find(quote) for answer in answers for quote in answer.left_out]
+    told = [*heard, *(place for place in left_out if place)]
+    silent = [d for d in drafts if not _touches(d.place, heard)]
+    back = [d for d in silent if _touches(d.place, lost) or (_is_firm(d) and not _touches(d.place, told))]
+    ordered = sorted([*page.taken, *back], key=lambda d: (d.start, d.end))
+    return Checked(tuple(ordered), len(page.taken), tuple(refused), len(back))
 
 
 def _is_firm(draft: Draft) -> bool:
     return draft.kind == "handoff" or unit(draft.core).firm
 
 
-def _overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    shared = min(a[1], b[1]) - max(a[0], b[0])
-    return shared > 0.5 * max(1, min(a[1] - a[0], b[1] - b[0]))
+def _touches(place: tuple[int, int], others: Iterable[tuple[int, int]]) -> int:
+    """Count the places that share more than half of the shorter one's characters."""
+    common = ((min(place[1], b) - max(place[0], a), min(place[1] - place[0], b - a)) for a, b in others)
+    return sum(1 for both, shorter in common if both > 0.5 * max(1, shorter))
 
 
 class _Page:
     """A document's text, folded so that quotes are found whatever their white space and markup."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, drafts: Sequence[Draft]) -> None:
+        self.text, self.drafts = text, drafts
+        self.taken: list[Draft] = []
         self.folded, self.places = _fold(text)
         self.blocks: list[Block] = read_blocks(text)
         self.language = language_of(text)
@@ -147,72 +163,46 @@ class _Page:
                 break
         return (self.places[at], self.places[at + size - 1] + 1) if at >= 0 else None
 
-    def fault(
-        self, proposal: Proposal, place: tuple[int, int], drafts: Sequence[Draft], taken: Sequence[Draft]
-    ) -> str:
+    def fault(self, proposal: Proposal, place: tuple[int, int]) -> str:
         """Say what is wrong with a rule whose quote was found, or return an empty string."""
-        quote = unit(clean(self.text[slice(*place)]), self.language)
-        text = unit(proposal.text, self.language)
-        covered = [d for d in drafts if _overlap((d.start, d.end), place)]
+        quote, text = (unit(clean(t), self.language) for t in (self.text[slice(*place)], proposal.text))
         block = self._block(place)
-        if not covered and any(role_of(h) in ("example", "script") for h in block.headings):
-            return "it stands in an example or a script"
-        if not covered and quote.excluded():
-            return "its quote is a persona, a fact or a question"
-        context = " ".join(
-            [
-                self._sentences(block, place),
-                quote.text,
-                self._lead_in(block),
-                *block.headings,
-                *(d.text for d in covered),
-            ]
-        )
-        invented = [t for t in _fixed_parts(proposal.text) if t not in _fixed_parts(context)]
+        covered = [d for d in self.drafts if _touches(d.place, [place])]
+        if not covered and (quote.excluded() or {"example", "script"} & set(map(role_of, block.headings))):
+            return "its quote is a persona, a fact, a question, an example or a script"
+        context = " ".join([self._around(block, place), *block.headings, *(d.text for d in covered)])
+        invented = _fixed_parts(proposal.text) - _fixed_parts(context)
         if invented:
-            return f"the text does not say {', '.join(map(repr, invented))} there"
-        denied = unit(clean(context), self.language).has("must_not", "weak_not")
-        if text.has("must_not", "weak_not") and not denied:
+            return f"the text does not say {', '.join(map(repr, sorted(invented)))} there"
+        denies = text.has("must_not", "weak_not")
+        if denies and not unit(clean(context), self.language).has("must_not", "weak_not"):
             return "it denies what the text does not"
-        if quote.has("must_not") and not text.has("must_not", "weak_not"):
+        if quote.has("must_not") and not denies:
             return "it lost the negation of its quote"
-        same = sum(_overlap((t.start, t.end), place) for t in taken)
-        return "the same words gave a rule already" if same >= _rules_in(quote.text) else ""
+        again = _touches(place, (d.place for d in self.taken)) >= _rules_in(quote.text)
+        return "the same words gave a rule already" if again else ""
 
-    def draft(self, proposal: Proposal, place: tuple[int, int]) -> Draft:
-        block = self._block(place)
-        core = clean(self.text[slice(*place)])
-        text = " ".join(proposal.text.split())
-        return Draft(core, text, proposal.kind, block.headings, *place, self.blocks.index(block))
+    def take(self, proposal: Proposal, place: tuple[int, int]) -> None:
+        """Keep a rule in the model's words."""
+        core, text = clean(self.text[slice(*place)]), " ".join(proposal.text.split())
+        self.taken.append(Draft(core, text, proposal.kind, self._block(place), *place))
 
-    def _sentences(self, block: Block, place: tuple[int, int]) -> str:
-        """Return the sentences of a block that a quote touches, whole."""
-        found = [(block.start + s, block.start + e) for s, e in sentences(self.text[block.start : block.end])]
-        return " ".join(clean(self.text[s:e]) for s, e in found if s < place[1] and place[0] < e)
-
-    def _lead_in(self, block: Block) -> str:
-        """Return the line that announces the list in which a block stands, if any does."""
-        said = [
-            clean(self.text[b.start : b.end])
-            for b in self.blocks
-            if b.end <= block.start and b.headings == block.headings
+    def _around(self, block: Block, place: tuple[int, int]) -> str:
+        """Return the whole sentences that a quote touches."""
+        touched = [
+            self.text[block.start + s : block.start + e]
+            for s, e in sentences(self.text[block.start : block.end])
+            if block.start + s < place[1] and place[0] < block.start + e
         ]
-        return (
-            next((t for t in reversed(said) if t.endswith((":", "："))), "")
-            if block.kind != "paragraph"
-            else ""
-        )
+        return " ".join([*touched, self.text[slice(*place)]])
 
     def _block(self, place: tuple[int, int]) -> Block:
-        before = [b for b in self.blocks if b.start <= place[0]]
-        return before[-1] if before else self.blocks[0]
+        return self.blocks[max(0, bisect_right([b.start for b in self.blocks], place[0]) - 1)]
 
 
 def _rules_in(quote: str) -> int:
     """Return how many rules a quote can hold: one for each sentence, clause or verb joined on."""
-    return len(sentences(quote)) + len(
-        re.findall(r"[;；]|\b(?:and|or|then|und|oder|y|o|e|ou|et)\b|[，、]", quote)
-    )
+    return len(sentences(quote)) + len(_JOINED.findall(quote))
 
 
 def _fixed_parts(text: str) -> set[str]:

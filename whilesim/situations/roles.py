@@ -38,6 +38,14 @@ class Lead:
     above: tuple[str, ...] = ()
     """The lead-ins that stand around this one."""
 
+    @property
+    def directs(self) -> bool:
+        """Whatever stands below it is a rule."""
+        return self.type not in ("label", "facts")
+
+
+NO_LEAD = Lead("", "label")
+
 
 @cache
 def role_of(heading: str) -> str:
@@ -68,16 +76,15 @@ def lead_type(said: Unit) -> LeadType:
     return "may" if said.has("may") else "label"
 
 
-def accepts_item(said: Unit, role: str, lead: Lead | None, mark: str) -> bool:
+def accepts_item(said: Unit, role: str, lead: Lead, mark: str) -> bool:
     """Say whether an item of a list is a rule, by its lead-in, its heading's role and its words."""
-    directive = lead is not None and lead.type not in ("label", "facts")
-    if said.excluded(fragment=directive or role == "forbid"):
+    if said.excluded(fragment=lead.directs or role == "forbid"):
         return False
     if TOOL_LINE.match(said.text) or role == "tools":
         return _accepts_tool_line(said)
-    if lead and lead.type == "facts":
+    if lead.type == "facts":
         return accepts_fact(said, "")
-    if directive:
+    if lead.directs:
         return True
     if role in ("meta", "facts", "script"):
         return accepts_fact(said, role)

@@ -12,14 +12,15 @@ the same call gives the same rows on any machine.
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 
 from whilesim.core.seeds import derive
 from whilesim.situations.constraints import Goal
 from whilesim.situations.tuples import Ints
 
-_PATIENCE = 1_000  # steps without fewer missing tuples
-_WORK = 50_000_000  # tuples looked at, in the same time
+_PATIENCE = 80_000  # over the root of rows x combinations: steps without fewer missing tuples
 _REST = 6
 
 
@@ -63,7 +64,7 @@ class Search:
         """
         lacking, open_ = self._lacking(spare)
         best, best_rows, step, last = lacking, self.rows.copy(), 0, 0
-        patience = min(_PATIENCE, _WORK // self.ids.size)
+        patience = _PATIENCE / sqrt(self.ids.size)
         while len(open_) and step - last < patience:
             self._write(int(open_[self._next(len(open_))]), step, lacking - best)
             lacking, open_ = self._lacking(spare)

@@ -84,7 +84,7 @@ class Grid:
         weights = self.weights[:, combos]
         there = row != FREE
         there[axis] = False
-        ready = there @ (weights > 0) == self.strength - 1
+        ready = there.astype(np.int64) @ (weights > 0) == self.strength - 1
         base = (self.offsets[combos] + np.where(there, row, 0) @ weights)[ready]
         numbers = base[:, None] + weights[axis, ready, None] * np.arange(self.sizes[axis])
         gains: Ints = wanted[numbers].sum(axis=0)

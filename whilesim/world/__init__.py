@@ -3,17 +3,20 @@
     spec         what a user knows better than inference
     attributes   what a policy says about records: fields, words, the current time
     verbs        what a tool's name says
-    kinds        which kinds of record there are, and their fields
+    kinds        a kind of record and its fields; names and schemas read as such
+    discovery    which kinds of record there are, and who the customer is
     wording      what a description says of a status: before, after, once
     deeds        what one tool does to which record; tools that read
     writes       tools that change records, the agent's and the customer's own
-    entities     the whole inferred world, and the same as YAML
+    model        the whole inferred world as a value, and as YAML
+    entities     a world inferred from tools and a policy
     values       one field of one record, drawn by name
     records      seeded records that agree with one another
     faults       how a tool fails, and in which words
     lookups      records found, filtered and shown
     effects      writes with their preconditions, hand-offs, arithmetic
     replies      answers in the shape of schemas and examples; the check of arguments
+    arguments    the one right call of a situation's tool
     focus        what a situation is about, and what its customer knows
     mock         the world that answers calls
     oracle       what a right agent does in a situation

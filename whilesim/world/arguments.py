@@ -10,13 +10,13 @@ from typing import Any
 
 from whilesim.core.seeds import chance, derive, pick
 from whilesim.world.deeds import Deed
-from whilesim.world.effects import at_path, switch
+from whilesim.world.effects import BUNDLES, at_path, switch
 from whilesim.world.kinds import Field, describe_field, is_value, kind_of_key, properties, role_of
 from whilesim.world.lookups import Shelf
 from whilesim.world.records import add_record, owned, point
 from whilesim.world.values import Draw, person_of, value_of
 
-_USUAL = ("overdue", "issued", "unpaid", "pending", "active", "open", "confirmed")
+USUAL = ("overdue", "issued", "unpaid", "pending", "active", "open", "confirmed")
 _SETTLED = ("paid", "closed", "completed")
 
 
@@ -40,7 +40,7 @@ class Maker:
             record[kind.status] = deed.before[0]
         elif deed.after and not deed.before and kind.status:
             others = [o for o in options if o != deed.after]
-            usual = [o for o in others if o.lower() in _USUAL] or others or ["active"]
+            usual = [o for o in others if o.lower() in USUAL] or others or ["active"]
             record[kind.status] = record[kind.status] if record.get(kind.status) in usual else usual[0]
         if str(record.get(kind.status)).lower() == "overdue" and "due_date" in record:
             record["due_date"] = min(record["due_date"], self._day(6))
@@ -142,8 +142,14 @@ class Maker:
             chosen = pick(usual, self.seed, "option", name)
             return next((o for o in schema.get("enum") or () if str(o) == chosen), chosen)
         shown = next((a[name] for a, _ in self.model.tools[self.deed.tool].examples if name in a), None)
-        if shown and told.type in ("array", "object") and not told.inner:
+        if (
+            shown
+            and not told.inner
+            and (told.type in ("array", "object") or (told.role == "word" and told.type == "string"))
+        ):
             return copy.deepcopy(shown)
+        if told.role == "word" and isinstance(schema.get("default"), str) and schema["default"] not in ("", "None"):
+            return schema["default"]
         person = person_of(self._draw(0))
         if told.type == "array" and not told.inner:
             items = schema.get("items")
@@ -155,8 +161,10 @@ class Maker:
             return 1 + derive(self.seed, name) % 2
         known = self.kind.fields.get(target) if self.kind and told.role == "word" and not told.type else None
         told = replace(known, name=name) if known else told
-        values = (value_of(told, self._draw(attempt), person) for attempt in range(6))
-        value = next((v for v in values if v != before), None)
+        if told.inner and name in BUNDLES:
+            told = replace(told, inner=(pick(told.inner, self.seed, "bundle"),))
+        values = [value_of(told, self._draw(attempt), person) for attempt in range(4)]
+        value = next((v for v in values if v != before), values[0])
         if told.inner and isinstance(value, list):
             owner = self.shelf.records.get(self.model.party, {}).get(self.party, {})
             return point(self.model, self.shelf.records, told, value, owner, self.seed)

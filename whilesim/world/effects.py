@@ -14,14 +14,17 @@ from whilesim.core.seeds import derive
 from whilesim.core.templates import load_words
 from whilesim.core.text import words
 from whilesim.world.deeds import Deed
-from whilesim.world.kinds import Kind, kind_of_key, properties
+from whilesim.world.kinds import Kind, kind_of_key
 from whilesim.world.lookups import Shelf
-from whilesim.world.records import add_record
+from whilesim.world.records import add_record, owned
 
 _OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Mod: operator.mod,
     ast.FloorDiv: operator.floordiv, ast.USub: operator.neg, ast.UAdd: operator.pos,
 }  # fmt: skip
+_ON = ("enabled", "on", "active", "yes", "true", "connected")
+_OFF = ("disabled", "off", "inactive", "no", "false", "disconnected")
+BUNDLES = ("updates", "changes", "details", "fields")
 _OPENING = (
     "pending",
     "open",
@@ -71,7 +74,7 @@ class Effects:
 
     def _keys_exist(self, deed: Deed, arguments: Mapping[str, Any]) -> Refusal | None:
         for name, value in arguments.items():
-            kind, many = kind_of_key(name, self.model.kinds)
+            kind, _ = kind_of_key(name, self.model.kinds)
             if not kind or name == deed.key or value in (None, "", []) or self.model.kinds[kind].outbox:
                 continue
             for key in value if isinstance(value, list) else [value]:
@@ -105,8 +108,8 @@ class Effects:
     def _get(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
         if deed.key == "id" and not deed.kind:
             for kind in self.model.kinds:
-                if key := self.shelf.key(kind, arguments.get("id", "")):
-                    return self.shelf.view(kind, key)
+                if found := self.shelf.key(kind, arguments.get("id", "")):
+                    return self.shelf.view(kind, found)
             return Refusal("not_found", {"kind": "record", "value": arguments.get("id", "")})
         if not deed.kind:
             return self._answer(deed, arguments)
@@ -134,17 +137,17 @@ class Effects:
             return self._refuse("not_found", deed, field=next(iter(deed.by), "id"))
         return found[0] if len(found) == 1 else found
 
-    def _answer(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+    def _answer(self, _deed: Deed, arguments: Mapping[str, Any]) -> Any:
         asked = {w for v in arguments.values() for w in words(str(v)) if len(w) > 3}
         told = [s for s in self.model.sentences if asked & set(words(s))]
         told.sort(key=lambda s: -len(asked & set(words(s))))
         return {"results": told[:3]} if told else {"results": [], "message": load_words("world_values")["kb"]}
 
-    def _handoff(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+    def _handoff(self, _deed: Deed, _arguments: Mapping[str, Any]) -> Any:
         spoken = load_words("world_errors")["handoff"]
         return spoken[derive(self.shelf.seed, "handoff") % len(spoken)]
 
-    def _compute(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+    def _compute(self, _deed: Deed, arguments: Mapping[str, Any]) -> Any:
         text = next((str(v) for v in arguments.values() if isinstance(v, (str, int, float))), "")
         try:
             value = round(float(_evaluate(ast.parse(text.strip(), mode="eval").body)), 2)
@@ -156,26 +159,16 @@ class Effects:
         kind = self.model.kinds[deed.kind]
         if kind.key in arguments and self.shelf.key(deed.kind, arguments[kind.key]) and deed.key == kind.key:
             return self._refuse("exists", deed, arguments[kind.key])
-        for name, schema in properties(self.model.tools[deed.tool]).items():
-            if (
-                schema.get("type") in ("number", "integer")
-                and "amount" in name
-                and isinstance(arguments.get(name), (int, float))
-                and arguments[name] <= 0
-            ):
-                return self._refuse("positive", deed, arguments[name])
+        wrong = [v for a, v in arguments.items() if "amount" in a and isinstance(v, (int, float)) and v <= 0]
+        if wrong:
+            return self._refuse("positive", deed, wrong[0])
         owner = self.shelf.key(kind.parent, arguments.get(deed.owner, "")) if deed.owner and kind.parent else ""
         if not owner and kind.parent:
             owner = (
                 self.shelf.party if kind.parent == self.model.party else next(iter(self.shelf.records[kind.parent]), "")
             )
-        key = add_record(
-            self.model,
-            self.shelf.records,
-            kind,
-            owner,
-            derive(self.shelf.seed, "created", len(self.shelf.records[deed.kind])),
-        )
+        seed = derive(self.shelf.seed, "created", len(self.shelf.records[deed.kind]))
+        key = add_record(self.model, self.shelf.records, kind, owner, seed)
         record = self.shelf.records[deed.kind][key]
         record.pop("notes", None)
         for argument, target in deed.sets.items():
@@ -236,16 +229,12 @@ class Effects:
         switched = {f: switch(kind, f, v) for f, v in deed.fixed.items() if str(v).startswith("@switch")}
         if switched and all(record.get(f) == v for f, v in switched.items()) and not deed.sets:
             return self._refuse("already", deed, key, status=str(next(iter(switched.values()))))
-        if deed.sole and kind.parent:
-            owner = str(record.get(self.model.kinds[kind.parent].key))
-            if any(
-                k != key and str(r.get(kind.status)) == deed.sole
-                for k, r in self.shelf.children(kind.name, kind.parent, owner).items()
-            ):
-                return self._refuse("sole", deed, key, status=deed.sole)
-        return self._amounts(deed, key, record, arguments)
+        mine = owned(self.model, self.shelf.records, kind.name, record) if deed.sole else ()
+        if any(k != key and self.shelf.records[kind.name][k].get(kind.status) == deed.sole for k in mine):
+            return self._refuse("sole", deed, key, status=deed.sole)
+        return self._amounts(deed, record, arguments)
 
-    def _amounts(self, deed: Deed, key: str, record: Mapping[str, Any], arguments: Mapping[str, Any]) -> Refusal | None:
+    def _amounts(self, deed: Deed, record: Mapping[str, Any], arguments: Mapping[str, Any]) -> Refusal | None:
         for argument in (*deed.checks, *deed.adds):
             given = arguments.get(argument)
             if not isinstance(given, (int, float)):
@@ -268,41 +257,23 @@ class Effects:
         new: dict[str, Any] = {}
         for argument, target in deed.sets.items():
             value = arguments.get(argument)
-            if (isinstance(value, Mapping) and target not in kind.fields) or (
-                argument in ("updates", "changes", "details", "fields") and isinstance(value, Mapping)
-            ):
+            if isinstance(value, Mapping) and (target not in kind.fields or argument in BUNDLES):
                 new |= value
+            elif isinstance(value, list) and argument.endswith(("_to_add", "_to_remove")):
+                base, _, way = argument.rpartition("_to_")
+                new[base] = _listed(list(new.get(base, record.get(base)) or ()), value, way)
             elif argument in arguments:
                 new[target] = value
-        for argument, target in deed.sets.items():
-            if argument.endswith(("_to_add", "_to_remove")) and isinstance(arguments.get(argument), list):
-                del new[target]
-                base = argument.removesuffix("_to_add").removesuffix("_to_remove")
-                listed, given = list(new.get(base, record.get(base)) or ()), arguments[argument]
-                gone = [str(v) for g in given for v in (g.values() if isinstance(g, Mapping) else [g])]
-                left = [
-                    x for x in listed if not (set(map(str, x.values() if isinstance(x, Mapping) else [x])) & set(gone))
-                ]
-                new[base] = [*listed, *given] if argument.endswith("_to_add") else left
         for argument, target in deed.adds.items():
             if isinstance(arguments.get(argument), (int, float)):
-                base = record.get(target)
-                new[target] = round((base if isinstance(base, (int, float)) else 0) + arguments[argument], 2)
+                present = record.get(target)
+                new[target] = round((present if isinstance(present, (int, float)) else 0) + arguments[argument], 2)
         for argument, target in deed.swaps.items():
-            old, now = list(arguments.get(argument.removeprefix("new_")) or ()), list(arguments.get(argument) or ())
-            kept = list(record.get(target) or ())
-            for before, after in zip(old, now, strict=False):
-                if before in kept:
-                    kept[kept.index(before)] = after
-            new[target] = kept
+            now = dict(zip(arguments.get(argument[4:]) or (), arguments.get(argument) or (), strict=False))
+            new[target] = [now.pop(k, k) for k in record.get(target) or ()]
+        stamp = self._now() if "@now" in deed.fixed.values() else ""
         for name, value in deed.fixed.items():
-            new[name] = (
-                self._now()[:10]
-                if value == "@now" and "date" in name
-                else self._now()
-                if value == "@now"
-                else switch(kind, name, value)
-            )
+            new[name] = (stamp[:10] if "date" in name else stamp) if value == "@now" else switch(kind, name, value)
         if deed.toggles:
             on, off = switch(kind, deed.toggles, "@switch_on"), switch(kind, deed.toggles, "@switch_off")
             new[deed.toggles] = off if record.get(deed.toggles) == on else on
@@ -324,19 +295,22 @@ class Effects:
 
 
 def switch(kind: Kind, name: str, value: Any) -> Any:
-    """Return on or off in the spelling of the field."""
+    """Return ``@switch_on`` or ``@switch_off`` in the spelling of the field; any other value as it is."""
     if not str(value).startswith("@switch"):
         return value
     told = kind.fields.get(name)
-    at_on = value == "@switch_on"
     if told and (told.type == "boolean" or told.role == "flag"):
-        return at_on
-    wanted = (
-        ("on", "enabled", "active", "yes", "true", "connected")
-        if at_on
-        else ("off", "disabled", "inactive", "no", "false", "disconnected")
-    )
-    return next((o for o in (told.options if told else ()) if o.lower() in wanted), wanted[1])
+        return bool(value == "@switch_on")
+    wanted = _ON if value == "@switch_on" else _OFF
+    return next((o for o in (told.options if told else ()) if o.lower() in wanted), wanted[0])
+
+
+def _listed(present: list[Any], given: list[Any], way: str) -> list[Any]:
+    """Add to a list, or take out what has one of the values given."""
+    if way == "add":
+        return [*present, *given]
+    gone = {str(v) for g in given for v in (g.values() if isinstance(g, Mapping) else [g])}
+    return [x for x in present if not gone & set(map(str, x.values() if isinstance(x, Mapping) else [x]))]
 
 
 def at_path(record: Mapping[str, Any], target: str) -> Any:

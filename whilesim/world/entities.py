@@ -12,12 +12,12 @@ from whilesim.situations.policy import Policy
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, read_policy_facts
 from whilesim.world.deeds import Deed
+from whilesim.world.discovery import infer_kinds
 from whilesim.world.kinds import (
     Field,
     Kind,
     describe_field,
     find_field,
-    infer_kinds,
     is_address,
     key_noun,
     kind_of_key,
@@ -83,11 +83,8 @@ def _told(tool: Tool, spec: WorldSpec) -> Tool:
         tool = replace(tool, returns=(spec.returns or {})[tool.name])
     if tool.name in (spec.examples or {}):
         given = (spec.examples or {})[tool.name]
-        pairs = (
-            [tuple(p) for p in given]
-            if isinstance(given, list) and given and all(isinstance(p, (list, tuple)) and len(p) == 2 for p in given)
-            else [({}, given)]
-        )
+        paired = isinstance(given, list) and given and all(isinstance(p, (list, tuple)) and len(p) == 2 for p in given)
+        pairs = [(p[0], p[1]) for p in given] if paired else [({}, given)]
         tool = replace(tool, examples=(*pairs, *tool.examples))
     return tool
 
@@ -97,12 +94,8 @@ def _own_keys(kinds: dict[str, Kind], tools: Sequence[Tool], phrases: Mapping[st
     for tool in tools:
         noun = match_kind(phrases[tool.name].nouns, kinds)
         own = next((a for a in ("id", "key", "uuid", "code", "name", f"{noun}_name") if a in properties(tool)), "")
-        if (
-            noun
-            and own
-            and own_key(own, phrases[tool.name], kinds) == ""
-            and not any(key_noun(a)[0] == noun for t in tools for a in properties(t))
-        ):
+        keyed = any(key_noun(a)[0] == noun for t in tools for a in properties(t))
+        if noun and own and not keyed and not own_key(own, phrases[tool.name], kinds):
             kinds[noun] = replace(kinds[noun], key=own)
     return kinds
 
@@ -110,95 +103,86 @@ def _own_keys(kinds: dict[str, Kind], tools: Sequence[Tool], phrases: Mapping[st
 def _settle(kind: Kind, party: str, facts: PolicyFacts) -> Kind:
     """Give a kind its vocabulary, its status field and its place: shared, or somebody's."""
     fields = dict(kind.fields)
-    names = {kind.name, kind.name.split("_")[-1]}
+    last = kind.name.split("_")[-1]
     for phrase, options in facts.options.items():
-        for name in names:
-            if phrase.startswith(f"{name}_"):
-                field_name = (
-                    find_field(kind, phrase.removeprefix(f"{name}_"))
-                    or find_field(kind, phrase)
-                    or phrase.removeprefix(f"{name}_")
-                )
-                fields[field_name] = replace(
-                    fields.get(field_name, Field(name=field_name, why="vocabulary in the policy")),
-                    options=options,
-                    role="choice",
-                )
-        own = find_field(kind, phrase)
-        if (
-            not any(phrase.startswith(f"{n}_") for n in names)
-            and own in fields
-            and not fields[own].options
-            and not fields[own].link
-        ):
-            fields[own] = replace(fields[own], options=options, role="choice")
-    status = next((f for f in ("status", f"{kind.name}_status") if f in fields), "") or next(
-        (f for f in fields if f.endswith("status") and fields[f].options), ""
-    )
-    catalogue = kind.name != party and kind.name.split("_")[-1] in load_words("world_nouns")["catalogue"]
-    if kind.name.split("_")[-1] in ("quote", "rate", "price", "estimate"):
+        bare = next((phrase.removeprefix(f"{n}_") for n in (kind.name, last) if phrase.startswith(f"{n}_")), "")
+        own = find_field(kind, bare or phrase) or find_field(kind, phrase) or bare
+        told = fields.get(own, Field(name=own, why="vocabulary in the policy"))
+        if bare or (own in fields and not told.options and not told.link):
+            fields[own] = replace(told, options=options, role="choice")
+    status = next((f for f in ("status", f"{kind.name}_status") if f in fields), "")
+    status = status or next((f for f in fields if f.endswith("status") and fields[f].options), "")
+    if last in ("availability", "slot", "time"):
+        fields.setdefault("time", Field(name="time", role="time", example="10:00", why="a slot has a time"))
+    if last in ("quote", "rate", "price", "estimate"):
         fields.setdefault("amount", Field(name="amount", role="money", why="a quote has an amount"))
+    catalogue = kind.name != party and last in load_words("world_nouns")["catalogue"]
     return replace(kind, fields=fields, status=status, catalogue=catalogue)
 
 
 def _grow(kinds: dict[str, Kind], deed: Deed, tool: Tool) -> dict[str, Kind]:
-    """Add the fields that a tool's arguments and replies tell of."""
+    """Add the fields that a tool's arguments, its replies and its deed tell of."""
     if not deed.kind:
         return kinds
-    kind = kinds[deed.kind]
+    given = {a: describe_field(a, s, f"argument of {tool.name}") for a, s in properties(tool).items()}
+    kind = _searched(_written(kinds[deed.kind], deed, given), deed, given)
+    for source in (tool.returns, *(_schema_of(reply) for _, reply in tool.examples)):
+        kind = _replied(kind, deed, source)
+    return {**kinds, kind.name: _with_status(_fixed(kind, deed), deed)}
+
+
+def _written(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
     fields = dict(kind.fields)
-    why = f"argument of {tool.name}"
-    given = {a: describe_field(a, s, why) for a, s in properties(tool).items()}
     for target, new in fields_of_arguments(deed, given).items():
         if "." in target or (target in fields and is_address(fields[target])):
             fields = _with_part(fields, target, new)
-            continue
-        if old := target not in fields and replaced_by(replace(kind, fields=fields), target, new.options):
-            fields.pop(old)
-        if deed.action in ("create", "change") and not (new.link == kind.name and new.role == "link"):
-            fields[target] = merge(
-                fields.get(target),
-                replace(
-                    new, name=target, nullable=target not in fields and deed.action == "change" and bool(deed.after)
-                ),
-            )
+        elif deed.action in ("create", "change") and not (new.link == kind.name and new.role == "link"):
+            if old := target not in fields and replaced_by(replace(kind, fields=fields), target, new.options):
+                fields.pop(old)
+            late = target not in fields and deed.action == "change" and bool(deed.after)
+            fields[target] = merge(fields.get(target), replace(new, name=target, nullable=late))
+    return replace(kind, fields=fields)
+
+
+def _searched(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
+    fields = dict(kind.fields)
     for argument, target in deed.by.items():
         if "." in target:
             fields = _with_part(fields, target, given[argument])
-        elif argument in given and given[argument].role not in ("text",) and target not in fields:
-            fields[target] = replace(given[argument], name=target)
-        elif argument in given and target in fields:
+        elif target in fields:
             fields[target] = merge(fields[target], given[argument])
-    for source in (tool.returns, *(_schema_of(reply) for _, reply in tool.examples)):
-        fields = _reply_fields(kind, deed, source, fields)
-    for name in (*deed.fixed, deed.toggles):
+        elif given[argument].role != "text":
+            fields[target] = replace(given[argument], name=target)
+    return replace(kind, fields=fields)
+
+
+def _fixed(kind: Kind, deed: Deed) -> Kind:
+    fields = dict(kind.fields)
+    for name in filter(None, (*deed.fixed, deed.toggles)):
         flips = name == deed.toggles or str(deed.fixed.get(name)).startswith("@switch")
-        if name and name not in fields:
-            role = "switch" if flips else "moment"
-            fields[name] = Field(name=name, role=role, nullable=not flips, why=f"what {tool.name} changes")
-        elif name and flips and fields[name].role == "word":
-            fields[name] = replace(fields[name], role="switch")
-    status = kind.status
-    if (
-        deed.action == "get"
-        and "status" in deed.tool.lower()
-        and "status" not in fields
-        and not status
-        and kind.name != "session"
-    ):
-        usual = load_words("world_values")["usual_statuses"]
-        options = tuple(usual.get(kind.name.split("_")[-1], usual["record"]))
-        fields["status"] = Field(name="status", role="choice", options=options, why=f"what {tool.name} shows")
-    if deed.after and not status:
-        status = "status"
-        fields[status] = Field(
-            name=status, role="choice", options=("active", deed.after), why=f"what {tool.name} changes"
+        new = Field(
+            name=name, role="switch" if flips else "moment", nullable=not flips, why=f"what {deed.tool} changes"
         )
-    elif deed.after and deed.after not in fields[status].options:
-        fields[status] = replace(
-            fields[status], role="choice", options=(*(fields[status].options or ("active",)), deed.after)
-        )
-    return {**kinds, kind.name: replace(kind, fields=fields, status=status or ("status" if "status" in fields else ""))}
+        told = fields.setdefault(name, new)
+        if flips and told.role == "word":
+            fields[name] = replace(told, role="switch")
+    return replace(kind, fields=fields)
+
+
+def _with_status(kind: Kind, deed: Deed) -> Kind:
+    """Give a kind the statuses that its tools set or show."""
+    status = kind.status or ("status" if "status" in kind.fields else "")
+    shown = deed.action == "get" and "status" in deed.tool.lower() and kind.name != "session"
+    if not status and not shown and not deed.after:
+        return kind
+    status = status or "status"
+    usual = load_words("world_values")["usual_statuses"]
+    start = tuple(usual.get(kind.name.split("_")[-1], ("active",) if deed.after else usual["record"]))
+    told = kind.fields.get(status, Field(name=status, options=start, why=f"what {deed.tool} changes or shows"))
+    options = told.options or (start if deed.after else ())
+    options = options if not deed.after or deed.after in options else (*options, deed.after)
+    told = replace(told, options=options, role="choice" if options else told.role)
+    return replace(kind, fields={**kind.fields, status: told}, status=status)
 
 
 def _with_part(fields: dict[str, Field], target: str, new: Field) -> dict[str, Field]:
@@ -210,23 +194,20 @@ def _with_part(fields: dict[str, Field], target: str, new: Field) -> dict[str, F
     return {**fields, home: replace(told, role="group", inner=(*told.inner, replace(new, name=part)))}
 
 
-def _reply_fields(
-    kind: Kind, deed: Deed, schema: Mapping[str, Any] | None, fields: dict[str, Field]
-) -> dict[str, Field]:
+def _replied(kind: Kind, deed: Deed, schema: Mapping[str, Any] | None) -> Kind:
     if not schema or deed.action not in ("get", "create", "find"):
-        return fields
-    if schema.get("type") == "array" and isinstance(schema.get("items"), Mapping):
-        schema = schema["items"]
-    found = schema.get("properties")
+        return kind
+    items = schema.get("items")
+    found = (items if schema.get("type") == "array" and isinstance(items, Mapping) else schema).get("properties")
+    for inner in found.values() if isinstance(found, Mapping) else ():
+        rows = inner.get("items") if isinstance(inner, Mapping) else None
+        if isinstance(rows, Mapping) and kind.key in (rows.get("properties") or {}):
+            return _replied(kind, deed, rows)
     for name, inner in found.items() if isinstance(found, Mapping) else ():
-        if name not in (kind.key, "id", "success", "error", "message") and not find_field(
-            replace(kind, fields=fields), name
-        ):
-            fields = {
-                **fields,
-                name: describe_field(name, inner if isinstance(inner, Mapping) else {}, f"reply of {deed.tool}"),
-            }
-    return fields
+        if name not in (kind.key, "id", "success", "error", "message") and not find_field(kind, name):
+            new = describe_field(name, inner if isinstance(inner, Mapping) else {}, f"reply of {deed.tool}")
+            kind = replace(kind, fields={**kind.fields, name: new})
+    return kind
 
 
 def _schema_of(reply: Any) -> Mapping[str, Any]:
@@ -236,15 +217,34 @@ def _schema_of(reply: Any) -> Mapping[str, Any]:
     if isinstance(reply, list):
         return {"type": "array", "items": _schema_of(reply[0]) if reply else {}}
     kind = {bool: "boolean", int: "integer", float: "number"}.get(type(reply), "string")
-    return (
-        {"type": kind, "example": reply}
-        if isinstance(reply, (str, int)) and not isinstance(reply, bool)
-        else {"type": kind}
-    )
+    return {"type": kind, "example": reply} if kind in ("integer", "string") and reply is not None else {"type": kind}
 
 
 def _link(kinds: dict[str, Kind], deeds: Mapping[str, Deed], party: str) -> dict[str, Kind]:
-    """Find out what belongs to what, and what is only ever written."""
+    """Find out what is one of a kind, what is shared, what is only ever written, and how much there is of each."""
+    parents = _parents(kinds, deeds, party)
+    told = {f.link for k in kinds.values() for f in k.fields.values() if f.link}
+    done = {}
+    for name, kind in kinds.items():
+        mine = [d for d in deeds.values() if d.kind == name]
+        if not mine and name not in told and name != party and not (kind.fields and name != "session"):
+            continue
+        actions = {d.action for d in mine}
+        searched = bool(mine) and name != party and all(d.action == "find" and d.by and not d.owner for d in mine)
+        parent = "" if searched or name == party else parents.get(name, "")
+        catalogue = searched or (kind.catalogue and not (party and parent == party))
+        owned = any(d.owner for d in mine if d.action in ("get", "list"))
+        single = owned and "change" in actions and name != party and not kind.catalogue and not any(d.key for d in mine)
+        outbox = actions == {"create"} and name not in told
+        count = 0 if outbox else kind.count or (4 if name == party else 6 if catalogue else 2 if parent else 5)
+        done[name] = replace(
+            kind, parent=parent, catalogue=catalogue, outbox=outbox, single=kind.single or single, count=count
+        )
+    return done
+
+
+def _parents(kinds: Mapping[str, Kind], deeds: Mapping[str, Deed], party: str) -> dict[str, str]:
+    """Return what each kind belongs to: by link, by list, by a tool that asks whose it is, else the party."""
     parents: dict[str, str] = {}
     for name, kind in kinds.items():
         for f in kind.fields.values():
@@ -258,50 +258,15 @@ def _link(kinds: dict[str, Kind], deeds: Mapping[str, Deed], party: str) -> dict
             if f.role == "link" and f.link == party and not kind.catalogue:
                 parents[name] = party
     for deed in deeds.values():
-        if not deed.kind or deed.kind == party or not deed.owner:
-            continue
         owner = kind_of_key(deed.owner, kinds)[0]
-        if owner in kinds and not kinds[deed.kind].catalogue and owner != deed.kind:
+        if owner and deed.kind in kinds and owner != deed.kind != party and not kinds[deed.kind].catalogue:
             parents.setdefault(deed.kind, owner)
     for name, kind in kinds.items():
         if name not in parents and name not in ("session", party) and not kind.catalogue:
-            holder = next(
-                (
-                    k.name
-                    for k in kinds.values()
-                    if not k.catalogue and k.name != name and any(f.link == name for f in k.fields.values())
-                ),
-                "",
-            )
-            parents[name] = "" if holder else party
-    read = {d.kind for d in deeds.values() if d.action in ("get", "list", "find")}
-    written = {d.kind for d in deeds.values() if d.action in ("create",)}
-    singles = {n for n, k in kinds.items() if n != party and not any(d.key for d in deeds.values() if d.kind == n) and not k.catalogue
-               and any(d.kind == n and d.action in ("get", "list") and d.owner for d in deeds.values())
-               and any(d.kind == n and d.action == "change" for d in deeds.values())}  # fmt: skip
-    told = {f.link for k in kinds.values() for f in k.fields.values() if f.link}
-    done = {}
-    used = {d.kind for d in deeds.values()} | told | {party}
-    for name, kind in kinds.items():
-        if name not in used and not (kind.fields and name != "session"):
-            continue
-        parent = parents.get(name, "") if name != party else ""
-        mine = [d for d in deeds.values() if d.kind == name]
-        searched = bool(mine) and all(d.action == "find" and d.by and not d.owner for d in mine) and name != party
-        catalogue = (kind.catalogue or searched) and not (parent == party and party and not searched)
-        parent = "" if searched else parent
-        worked = {d.kind for d in deeds.values() if d.action in ("change", "delete")}
-        outbox = name in written and name not in read | worked | told
-        count = kind.count or (4 if name == party else 6 if catalogue else 2 if parent else 5)
-        done[name] = replace(
-            kind,
-            parent=parent,
-            catalogue=catalogue,
-            outbox=outbox,
-            single=kind.single or name in singles,
-            count=0 if outbox else count,
-        )
-    return done
+            others = (k for k in kinds.values() if not k.catalogue and k.name != name)
+            held = any(f.link == name for k in others for f in k.fields.values())
+            parents[name] = "" if held else party
+    return parents
 
 
 def _keyed(kind: Kind, deeds: Mapping[str, Deed], tools: Sequence[Tool], party: str) -> Kind:

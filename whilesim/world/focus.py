@@ -14,9 +14,9 @@ from typing import Any
 from whilesim.core.seeds import between, chance, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
-from whilesim.world.arguments import Maker
+from whilesim.world.arguments import USUAL, Maker
 from whilesim.world.deeds import Deed
-from whilesim.world.effects import Effects
+from whilesim.world.effects import BUNDLES, Effects
 from whilesim.world.kinds import is_value, kind_of_key, properties, role_of
 from whilesim.world.lookups import Shelf
 from whilesim.world.records import note_of, rotate
@@ -98,7 +98,9 @@ def _focal(shelf: Shelf, deed: Deed, seed: int) -> str:
     if not keys or (deed.action == "create" and not deed.key):
         return ""
     kind = shelf.model.kinds[deed.kind]
-    fits = [k for k in keys if not deed.before or shelf.records[deed.kind][k].get(kind.status) in deed.before]
+    status = {k: str(shelf.records[deed.kind][k].get(kind.status)) for k in keys}
+    fits = [k for k in keys if status[k] in deed.before or (not deed.before and status[k].lower() in USUAL)]
+    fits = fits if deed.action == "change" else []
     return pick(fits or keys, seed, "focal", deed.kind)
 
 
@@ -135,7 +137,8 @@ def _facts(shelf: Shelf, deed: Deed, key: str, party: str, arguments: Mapping[st
         elif value not in (None, "", []) and not (kind and kind == model.party and not is_value(name, {})):
             written = deed.action == "change" and name in deed.sets and not deed.after
             new = "new " if written and name_words(name)[0] != "new" and role_of(name) != "text" else ""
-            facts[f"{new}{_plain(name)}"] = _say(value)
+            parts = value.items() if isinstance(value, dict) and name in BUNDLES else [(name, value)]
+            facts |= {f"{new}{_plain(part)}": _say(inner) for part, inner in parts}
             if kind and not many and (named := shelf.records[kind].get(str(value), {}).get("name")):
                 facts[f"{new}{kind.replace('_', ' ')}"] = str(named)
     named_by_key = any(

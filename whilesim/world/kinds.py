@@ -1,14 +1,9 @@
-"""Kinds: which kinds of record a set of tools works on, and what stands in each.
-
-Evidence, strongest first: what the user says, key arguments, attribute lists in the policy,
-reply schemas and example replies, the object of a tool's name.
-"""
+"""Kinds: a kind of record and its fields, and how names and schemas are read as such."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -16,9 +11,7 @@ from typing import Any
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
-from whilesim.world.attributes import Attribute, PolicyFacts, singular, split_list
-from whilesim.world.spec import WorldSpec
-from whilesim.world.verbs import Phrase
+from whilesim.world.attributes import singular, split_list
 
 _EXAMPLE = re.compile(
     r"(?:such as|e\.g\.,?|example:|for example,?|like|z\.B\.)\s+['\"`“]?([#\w+@.:/ -]*[\w])", re.IGNORECASE
@@ -28,6 +21,8 @@ _EITHER = re.compile(
     r"(?:either|one of|should be|must be|can be|levels?:|category:|types?:|values?:)\s*:?\s*(.+)",
     re.IGNORECASE | re.DOTALL,
 )
+_SPAN = re.compile(r"\b(?:from|between) (\d) (?:to|and) (\d{1,2})\b")
+_OPENS_QUOTED = re.compile(r"(['\"]\w+['\"] (?:\(default\) )?or ['\"]\w+['\"].*)")
 _PARAMETERS = frozenset({"limit", "k", "page", "offset", "sort", "order_by", "sort_by", "page_size", "cursor", "format",
                          "max_results", "top_k", "per_page"})  # fmt: skip
 _ADDRESS = frozenset({"street", "unit", "city", "state", "country", "zip"})
@@ -237,9 +232,9 @@ def replaced_by(kind: Kind, name: str, options: Sequence[str] = ()) -> str:
     wanted, same = _stems(name), sorted(_folded(o) for o in options)
     for field_name, told in kind.fields.items():
         shorter = _stems(field_name) < wanted and wanted - _stems(field_name) <= _FILLERS
-        if told.why.startswith(("attribute", "vocabulary")) and not told.link and field_name != kind.status:
-            if shorter or (same and same == sorted(map(_folded, told.options))):
-                return field_name
+        alike = shorter or (same and same == sorted(map(_folded, told.options)))
+        if alike and told.why.startswith(("attribute", "vocabulary")) and not told.link and field_name != kind.status:
+            return field_name
     return ""
 
 
@@ -259,7 +254,10 @@ def _stems(name: str) -> frozenset[str]:
 
 
 def _options_of(told: str) -> tuple[str, ...]:
-    found = _EITHER.search(told)
+    span = _SPAN.search(told)
+    if span and int(span[1]) < int(span[2]) <= 10:
+        return tuple(map(str, range(int(span[1]), int(span[2]) + 1)))
+    found = _EITHER.search(told) or _OPENS_QUOTED.match(told)
     if not found or re.search(r"such as|e\.g\.", told):
         return ()
     quoted = tuple(_QUOTED.findall(found[1]))
@@ -267,86 +265,6 @@ def _options_of(told: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys(quoted))
     values = split_list(found[1]) if "," in found[1] or " or " in found[1] else ()
     return values if len(values) > 1 and all(re.fullmatch(r"[\w -]{1,24}", v) for v in values) else ()
-
-
-def infer_kinds(
-    tools: Sequence[Tool], phrases: Mapping[str, Phrase], facts: PolicyFacts, spec: WorldSpec
-) -> tuple[dict[str, Kind], str]:
-    """Return the kinds by name, and which of them is the party (empty for none)."""
-    keys = _keys(
-        tools,
-        spec,
-        "payment_method" if any(k.startswith("payment_method") for k in (*facts.options, *facts.attributes)) else "",
-    )
-    aliases = {a: a if a in keys else next((k for k in keys if k == a.split("_")[-1]), a) for a in facts.attributes}
-    names = dict.fromkeys([*keys, *aliases.values(), *_nouns(tools, phrases, keys, aliases), *(spec.entities or {})])
-    party = _party(tools, phrases, facts, names)
-    kinds = {
-        n: Kind(name=n, key=keys.get(n, (f"{n}_id", ""))[0], why=keys.get(n, ("", "object of a tool's name"))[1])
-        for n in names
-    }
-    plural_of = {a.split("_")[0]: n for a, n in aliases.items() if a != n} | {n: n for n in names}
-    for told, name in aliases.items():
-        kinds[name] = replace(
-            kinds[name],
-            fields=_policy_fields(kinds[name], facts.attributes[told], plural_of),
-            why="attribute list in the policy",
-        )
-    return kinds, party
-
-
-def _keys(tools: Sequence[Tool], spec: WorldSpec, known: str) -> dict[str, tuple[str, str]]:
-    votes: dict[str, Counter[str]] = {}
-    for tool in tools:
-        for name, schema in _walk(properties(tool)):
-            noun, many = key_noun(name)
-            if noun == "payment" and "payment_method" in known:
-                noun = "payment_method"
-            if noun and not many and not is_value(name, {}):
-                votes.setdefault(noun, Counter())[name] += 1
-            elif noun:
-                votes.setdefault(noun, Counter())
-    for kind, told in (spec.entities or {}).items():
-        votes[kind] = Counter({str(told.get("key", f"{kind}_id")): 1})
-    return {
-        noun: (
-            count.most_common(1)[0][0] if count else f"{noun}_id",
-            f"argument {noun} in {sum(count.values())} tool(s)",
-        )
-        for noun, count in votes.items()
-    }
-
-
-def _walk(found: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for name, schema in found.items():
-        if isinstance(schema, Mapping):
-            yield name, schema
-            inner = schema.get("items") if isinstance(schema.get("items"), Mapping) else schema
-            if depth < 4 and isinstance(inner, Mapping) and isinstance(inner.get("properties"), Mapping):
-                yield from _walk(inner["properties"], depth + 1)
-
-
-def _nouns(
-    tools: Iterable[Tool], phrases: Mapping[str, Phrase], keys: Mapping[str, Any], aliases: Mapping[str, Any]
-) -> list[str]:
-    """Objects of tool names that no key argument tells of: what is created, listed or searched."""
-    known = {*keys, *aliases}
-    never = set(load_words("world_nouns")["never"])
-    found: list[str] = []
-    for tool in tools:
-        phrase = phrases[tool.name]
-        if phrase.deed in ("handoff", "compute") or match_kind(phrase.nouns, known):
-            continue
-        noun = "_".join(n for n in phrase.nouns if n not in never)
-        single = [k for k in properties(tool) if key_noun(k)[0] and not key_noun(k)[1]]
-        own = {"id", "key", "uuid", "code", "name"} & set(properties(tool))
-        own = own or {t.name for t in tools if t.effect != tool.effect and phrases[t.name].nouns[:1] == (noun,)}
-        if noun and (
-            phrase.deed in ("create", "send") or own or (phrase.deed == "read" and phrase.plural) or not single
-        ):
-            found.append(noun)
-            known.add(noun)
-    return found
 
 
 def match_kind(nouns: Sequence[str], known: Iterable[str]) -> str:
@@ -358,52 +276,3 @@ def match_kind(nouns: Sequence[str], known: Iterable[str]) -> str:
             if list(nouns[at : at + len(parts)]) == parts and (at + len(parts), len(parts)) > best_at:
                 best, best_at = name, (at + len(parts), len(parts))
     return best
-
-
-def _party(tools: Sequence[Tool], phrases: Mapping[str, Phrase], facts: PolicyFacts, names: Iterable[str]) -> str:
-    votes: Counter[str] = Counter()
-    candidates = load_words("world_nouns")["party"]
-    for tool in tools:
-        for name in properties(tool):
-            votes[key_noun(name)[0]] += 3
-        votes.update(n for n in phrases[tool.name].nouns)
-    votes.update(dict.fromkeys(facts.attributes, 3))
-    ranked = [(votes[c], -i, c) for i, c in enumerate(candidates) if c in names and votes[c]]
-    return max(ranked)[2] if ranked else ""
-
-
-def _policy_fields(kind: Kind, told: Sequence[Attribute], plural_of: Mapping[str, str]) -> dict[str, Field]:
-    fields: dict[str, Field] = {}
-    why = "attribute list in the policy"
-    for attribute in told:
-        name = attribute.name
-        noun, many = key_noun(name)
-        parts = name.split("_")
-        target = plural_of.get("_".join([*parts[:-1], singular(parts[-1])]), "")
-        if noun == kind.name:
-            continue
-        if target and target != kind.name and (singular(parts[-1]) != parts[-1] or name.endswith("info")):
-            fields[name] = Field(name=name, role="links", link=target, why=why)
-        elif noun:
-            fields[name] = Field(
-                name=name, role="links" if many else "link", link=noun, nullable=attribute.nullable, why=why
-            )
-        else:
-            inner = tuple(_inner(i, why) for i in attribute.inner)
-            role = (
-                "choice" if attribute.options else "group" if inner else "count" if attribute.number else role_of(name)
-            )
-            fields[name] = Field(
-                name=name, role=role, options=attribute.options, inner=inner, nullable=attribute.nullable, why=why
-            )
-    return fields
-
-
-def _inner(name: str, why: str) -> Field:
-    noun, many = key_noun(name)
-    return Field(
-        name=name,
-        role=("links" if many else role_of(name)) if noun else role_of(name),
-        link=noun if many else "",
-        why=why,
-    )

@@ -59,4 +59,4 @@ def live(functions: Mapping[str, Callable[..., Any]] | Iterable[Callable[..., An
         if not name or not callable(function) or inspect.iscoroutinefunction(function):
             msg = f"{name or function!r} is no plain function, so a call of it cannot be executed. Type: ws.live([get_order, cancel_order])"
             raise InputError(msg)
-    return lambda situation, seed: LiveWorld(named)
+    return lambda _situation, _seed: LiveWorld(named)

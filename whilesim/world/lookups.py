@@ -186,14 +186,19 @@ class Shelf:
         key = self.model.kinds[kind].key
         if deed.shows == ("id",):
             return view.get(key)
-        wanted = {w[:5] for part in deed.shows for w in name_words(part) if w not in ("current", "data", "of")}
+        parts = [{w[:5] for w in name_words(part)} for part in deed.shows]
         linked = dict(view)
         for told in self.model.kinds[kind].fields.values():
             if told.role == "link" and told.link in self.records and told.link != self.model.party:
                 linked = {**self.records[told.link].get(str(view.get(told.name)), {}), **linked}
         stay = (key, "updated_at") if key else ()
-        kept = {f: v for f, v in linked.items() if wanted & {w[:5] for w in name_words(f)} or f in stay}
+        kept = {f: v for f, v in linked.items() if f in stay or _told({w[:5] for w in name_words(f)}, parts)}
         return kept if len(kept) > len(stay) else view
+
+
+def _told(stems: set[str], parts: list[set[str]]) -> bool:
+    """Whether a field is one of the things that a narrow read speaks of."""
+    return any(stems <= part or len(stems & part) >= min(2, len(part)) for part in parts)
 
 
 def _values(record: Mapping[str, Any], field: str, role: str) -> list[Any]:

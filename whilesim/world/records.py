@@ -6,7 +6,9 @@ plan, the lines of a customer) is looked up when it is read, so nothing ever goe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -49,28 +51,33 @@ def add_record(model: WorldModel, records: Records, kind: Kind, parent: str, see
     index = len(records[kind.name])
     draw = Draw(seed, model.now, model.locale, kind.name, index)
     person = person_of(draw) if kind.people or any(f.role in _OF_PERSONS for f in kind.fields.values()) else {}
-    like = kind.key_like
+    like = _like(kind, draw)
     key = key_of(kind.name, like, draw, person if kind.name == model.party else {}, records[kind.name])
     record: dict[str, Any] = {kind.key: int(key) if like.type in ("integer", "number") else key} if kind.key else {}
-    if kind.parent and kind.parent in model.kinds:
+    if kind.parent in model.kinds:
         record[model.kinds[kind.parent].key or f"{kind.parent}_id"] = _native(records, model.kinds[kind.parent], parent)
-    if (
-        kind.name == model.party
-        and "full_name" not in kind.fields
-        and "name" not in kind.fields
-        and "first_name" not in kind.fields
-    ):
+    if kind.name == model.party and not {"full_name", "name", "first_name"} & set(kind.fields):
         record["name"] = person["full_name"]
     for told in kind.fields.values():
-        if told.role not in ("link", "links") and told.name not in record:
-            record[told.name] = (
-                None
-                if told.nullable
-                else value_of(told, draw, {} if told.role == "name" and not kind.people else person)
-            )
+        if told.role in ("link", "links") or told.name in record:
+            continue
+        if not told.nullable:
+            record[told.name] = value_of(told, draw, {} if told.role == "name" and not kind.people else person)
+        elif told.why.startswith("attribute"):
+            record[told.name] = None  # what only an argument tells of is not there before the act
     _agree(record, kind, model, draw)
     records[kind.name][key] = record
     return key
+
+
+def _like(kind: Kind, draw: Draw) -> Field:
+    """Let a key say what its record is: ``gift_card_0000000`` is no credit card."""
+    told = kind.fields.get("type") or kind.fields.get("method_type")
+    found = re.fullmatch(r"[a-z_]+_(\d+)", kind.key_like.example)
+    if not told or not told.options or not found:
+        return kind.key_like
+    prefix = str(value_of(told, draw, {})).lower().replace(" ", "_")
+    return replace(kind.key_like, example=f"{prefix}_{found[1]}")
 
 
 def note_of(model: WorldModel, text: str, kind: str, days: int, **values: str) -> dict[str, str]:
@@ -108,16 +115,11 @@ def _agree(record: dict[str, Any], kind: Kind, model: WorldModel, draw: Draw) ->
     total = next((f for f in kind.fields if "total" in f and kind.fields[f].role == "money"), "")
     for told in kind.fields.values():
         parts = record.get(told.name)
-        if (
-            told.role == "group"
-            and isinstance(parts, dict)
-            and total
-            and all(isinstance(v, (int, float)) for v in parts.values())
-        ):
-            credits = [n for n in parts if "credit" in n or "discount" in n]
-            for name in credits:
-                parts[name] = round(min(parts[name], sum(v for n, v in parts.items() if n not in credits) / 2), 2)
-            record[total] = round(sum(-v if n in credits else v for n, v in parts.items()), 2)
+        if total and isinstance(parts, dict) and all(isinstance(v, (int, float)) for v in parts.values()):
+            less = [n for n in parts if "credit" in n or "discount" in n]
+            for name in less:
+                parts[name] = round(min(parts[name], sum(v for n, v in parts.items() if n not in less) / 2), 2)
+            record[total] = round(sum(-v if n in less else v for n, v in parts.items()), 2)
         if isinstance(parts, dict) and {"start_date", "end_date"} <= set(parts):
             start = model.now - timedelta(days=between(32, 60, *draw.at("period")))
             parts |= {"start_date": f"{start:%Y-%m-%d}", "end_date": f"{start + timedelta(days=29):%Y-%m-%d}"}
@@ -164,10 +166,10 @@ def _fill_links(model: WorldModel, records: Records, kind: Kind, key: str, seed:
         elif told.role == "link" and pool:
             chosen = pool[(at if linked.catalogue else index) % len(pool)]
             record[told.name] = records[told.link][chosen].get(linked.key, chosen)
-    _fill_groups(model, kind, record)
+    _fill_groups(records, kind, record)
 
 
-def _fill_groups(model: WorldModel, kind: Kind, record: dict[str, Any]) -> None:
+def _fill_groups(records: Records, kind: Kind, record: dict[str, Any]) -> None:
     """Fill what repeats the record's own: the items of a shipment, the payments of an order."""
     for told in kind.fields.values():
         for inner in told.inner if told.role == "group" else ():
@@ -183,7 +185,15 @@ def _fill_groups(model: WorldModel, kind: Kind, record: dict[str, Any]) -> None:
                 record[told.name] = {**record[told.name], inner.name: list(record[own])}
         if told.role == "ledger" and told.name in record:
             paid = {k: record[k] for k in record if "payment" in k and "id" in k}
-            record[told.name] = [{"type": "payment", "amount": record[told.name], **paid}]
+            bought = [
+                records[f.link].get(str(k), {}).get("price")
+                for f in kind.fields.values()
+                if f.role == "links"
+                for k in record.get(f.name) or ()
+            ]
+            prices = [p for p in bought if isinstance(p, (int, float))]
+            amount = round(sum(prices), 2) if prices else record[told.name]
+            record[told.name] = [{"type": "payment", "amount": amount, **paid}]
 
 
 def point(

@@ -88,7 +88,7 @@ class Shaper:
             filled = self._by_schema(tool, deed, result, arguments)
             return dumps(filled)
         if tool.examples and not isinstance(result, str):
-            result = self._by_example(tool, deed, result, arguments)
+            result = _by_example(tool, result, arguments)
         return result if isinstance(result, str) else dumps(result)
 
     def _by_schema(self, tool: Tool, deed: Deed, result: Any, arguments: Mapping[str, Any]) -> Any:
@@ -179,6 +179,8 @@ class Shaper:
                 and "operation" in str(inner)
             ):
                 now = "success"
+            if name in ("success", "ok") and now is None:
+                now = True
             made[name] = self._fill(inner, now, arguments, deed, name)
         return made
 
@@ -192,14 +194,18 @@ class Shaper:
             value = min(value, high) if isinstance(high, (int, float)) else value
         return value
 
-    def _by_example(self, tool: Tool, deed: Deed, result: Any, arguments: Mapping[str, Any]) -> Any:
-        told, reply = tool.examples[0]
-        swap = {
-            str(v): arguments[k]
-            for k, v in told.items()
-            if k in arguments and isinstance(v, (str, int, float)) and len(str(v)) > 1
+
+def _by_example(tool: Tool, result: Any, arguments: Mapping[str, Any]) -> Any:
+    told, reply = tool.examples[0]
+    plain = {str(v): arguments[k] for k, v in told.items() if k in arguments and isinstance(v, (str, int, float))}
+    swap = {old: new for old, new in plain.items() if len(old) > 1}
+    if isinstance(reply, Mapping) and isinstance(result, dict) and result:
+        own = next(iter(result.values()))  # a new record's own key leads it
+        result = {
+            **result,
+            **{k: own for k, v in reply.items() if k.endswith("_id") and k not in result and isinstance(v, str)},
         }
-        return _imitated(reply, result if isinstance(result, Mapping) else {}, arguments, swap, result)
+    return _imitated(reply, result if isinstance(result, Mapping) else {}, arguments, swap, result)
 
 
 def _imitated(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -23,7 +23,9 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import fold
 from whilesim.world.kinds import Field, role_of
 
-_LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"
+_ISO = re.compile(r"\d{4}-\d\d-\d\d")
+_AHEAD = {"flight", "flights", "slot", "appointment", "argument"}
+_PERSONAL = ("first_name", "last_name", "full_name", "dob", "email")
 _ALNUM = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
 
@@ -160,12 +162,12 @@ def key_of(kind: str, like: Field, draw: Draw, person: Mapping[str, str], taken:
 def value_of(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:
     """Draw the value of one field, in the type that its schema states."""
     if told.role == "group" or (told.inner and told.role != "items"):
-        inner = {i.name: value_of(i, draw, person) for i in told.inner}
-        return inner
+        return {i.name: value_of(i, draw, person) for i in told.inner}
     if told.role == "items":
         count = between(1, 2, *draw.at(told.name))
         rows = [_row_draw(draw, told.name, n) for n in range(count)]
-        return [{i.name: value_of(i, row, person_of(row)) for i in told.inner} for row in rows]
+        people = any(i.role in _PERSONAL for i in told.inner)
+        return [{i.name: value_of(i, row, person_of(row) if people else {}) for i in told.inner} for row in rows]
     value = _plain_value(told, draw, person)
     return _typed(value, told, draw)
 
@@ -175,40 +177,28 @@ def _row_draw(draw: Draw, name: str, n: int) -> Draw:
 
 
 def _plain_value(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:
-    role, at, words = told.role, draw.at(told.name), load_words("world_values")
-    if role == "choice" and told.options:
-        return pick(told.options, *at)
-    if role == "switch":
-        return pick(told.options or ("disabled", "enabled"), *at)
-    if role in person and role != "name":
-        return person[role]
-    if role == "address":
-        return ", ".join(person[p] for p in ("street", "city", "state", "zip") if person.get(p)) if person else ""
-    if role in ("date", "future", "moment", "expiry", "time"):
-        return _date(told, draw)
-    if role == "money":
-        return between(400, 24_000, *at) / 100
-    if role == "count":
-        return between(1, 3 if re.search("bag|quantity|passenger|guest|seat", told.name) else 12, *at)
-    if role == "flag":
-        return derive(*at) % 4 != 0
-    if role == "percent":
-        return 5 * between(1, 4, *at)
-    if role == "last4":
-        return f"{between(0, 9999, *at):04d}"
-    if role == "tracking":
-        return imitate(told.example or "100000000000", *at)
-    if role == "url":
-        return f"https://example.com/{draw.kind.split('/')[0]}/{between(1000, 9999, *at)}"
-    if role == "currency":
-        return words["currencies"].get(locale_lists(draw.locale)["code"], "USD")
-    if role == "seat":
-        return f"{between(2, 32, *at)}{pick('ABCDEF', *at)}"
-    if role == "airport":
-        return pick(words["airports"], *at)
-    if role == "airline_code":
-        return imitate(told.example or "HA100", *at)
-    return _words(told, draw, person)
+    if told.role == "choice" and told.options:
+        return pick(told.options, *draw.at(told.name))
+    if told.role == "phone" and re.search(r"\d{3}", told.example):
+        return imitate(told.example, *draw.at(told.name), keep="+")
+    if told.role in person and told.role != "name":
+        return person[told.role]
+    if told.role == "address":
+        return ", ".join(person[p] for p in ("street", "city", "state", "zip") if person.get(p))
+    make = _MAKERS.get(told.role)
+    return make(told, draw) if make else _words(told, draw, person)
+
+
+def _count(told: Field, draw: Draw) -> int:
+    return between(1, 3 if re.search("bag|quantity|passenger|guest|seat", told.name) else 12, *draw.at(told.name))
+
+
+def _url(told: Field, draw: Draw) -> str:
+    return f"https://example.com/{draw.kind.split('/')[0]}/{between(1000, 9999, *draw.at(told.name))}"
+
+
+def _currency(_told: Field, draw: Draw) -> Any:
+    return load_words("world_values")["currencies"].get(locale_lists(draw.locale)["code"], "USD")
 
 
 def _words(told: Field, draw: Draw, person: Mapping[str, str]) -> str:
@@ -236,6 +226,8 @@ def _words(told: Field, draw: Draw, person: Mapping[str, str]) -> str:
             if person == {}
             else person["name"]
         )
+    if re.fullmatch(r"\d{1,2}-\d{1,2}", told.example):
+        return str(pick(("9-12", "13-16", told.example), *at))
     if told.example and told.role == "word":
         return imitate(told.example, *at) if re.search(r"\d", told.example) else told.example
     if "option" in told.name or "variant" in told.name:
@@ -246,16 +238,35 @@ def _words(told: Field, draw: Draw, person: Mapping[str, str]) -> str:
 
 
 def _date(told: Field, draw: Draw) -> str:
-    """Draw a date near the policy's present: due and end dates ahead of it, all others behind."""
+    """Draw a date near the policy's present: due, end and asked-for dates ahead of it, all others behind."""
     at = draw.at(told.name)
     if told.role == "time":
-        return f"{between(6, 21, *at):02d}:{pick(('00', '15', '30', '45'), *at)}:00"
-    if told.role == "expiry":
+        clock = f"{between(6, 21, *at):02d}:{pick(('00', '15', '30', '45'), *at)}:00"
+        return clock[:5] if told.example.count(":") == 1 else clock
+    if told.role == "expiry" and not _ISO.match(told.example):
         return f"{between(1, 12, *at):02d}/{draw.now.year + between(1, 4, *at)}"
-    ahead = told.role == "future" or bool({"flight", "flights", "slot", "appointment"} & set(draw.kind.split("/")))
+    ahead = told.role in ("future", "expiry") or bool(_AHEAD & set(draw.kind.split("/")))
     days = between(2, 25, *at) if ahead else -between(2, 60, *at)
     moment = draw.now + timedelta(days=days, minutes=-between(1, 700, *at))
     return f"{moment:%Y-%m-%d %H:%M:%S}" if told.role == "moment" else f"{moment:%Y-%m-%d}"
+
+
+_MAKERS: dict[str, Callable[[Field, Draw], Any]] = {
+    **dict.fromkeys(("date", "future", "moment", "expiry", "time"), _date),
+    "switch": lambda f, d: pick(f.options or ("disabled", "enabled"), *d.at(f.name)),
+    "money": lambda f, d: between(400, 24_000, *d.at(f.name)) / 100,
+    "ledger": lambda f, d: between(400, 24_000, *d.at(f.name)) / 100,
+    "count": _count,
+    "flag": lambda f, d: derive(*d.at(f.name)) % 4 != 0,
+    "percent": lambda f, d: 5 * between(1, 4, *d.at(f.name)),
+    "last4": lambda f, d: f"{between(0, 9999, *d.at(f.name)):04d}",
+    "tracking": lambda f, d: imitate(f.example or "100000000000", *d.at(f.name)),
+    "url": _url,
+    "currency": _currency,
+    "seat": lambda f, d: f"{between(2, 32, *d.at(f.name))}{pick('ABCDEF', *d.at(f.name))}",
+    "airport": lambda f, d: pick(load_words("world_values")["airports"], *d.at(f.name)),
+    "airline_code": lambda f, d: imitate(f.example or "HA100", *d.at(f.name)),
+}
 
 
 def _typed(value: Any, told: Field, draw: Draw) -> Any:

@@ -46,6 +46,11 @@ def infer_deed(tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str
             tool=tool.name, action="handoff" if phrase.deed == "handoff" else "compute", verb=phrase.verb, why=why
         )
     arguments = properties(tool)
+    if {"login", "logout"} & {phrase.verb, *phrase.nouns}:
+        base: dict[str, Any] = {"tool": tool.name, "verb": phrase.verb, "kind": "session", "why": "a session's login"}
+        if phrase.deed == "read":
+            return Deed(action="get", **base)
+        return Deed(action="change", fixed={"login_status": phrase.verb != "logout"}, **base)
     found = {a: kind_of_key(a, kinds) for a in arguments if arguments[a].get("type") != "array"}
     keys = {a: kind for a, (kind, many) in found.items() if kind and not many}
     keys |= {a: n for a in arguments if (n := own_key(a, phrase, kinds))}

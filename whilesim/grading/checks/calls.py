@@ -103,6 +103,8 @@ def _bad_status(value: Any) -> bool:
 
 def _text_failed(text: str, write: bool) -> bool:
     start = text[:160]
+    if start[:1] in ("{", "["):
+        return True  # JSON that cannot be read: nobody knows what the call did
     if pattern("results", "strict").search(start):
         return not re.search(r"\b(?:no|without|0) errors?\b", start, re.I)
     first = re.split(r"[.;!\n]", start, maxsplit=1)[0]

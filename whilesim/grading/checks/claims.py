@@ -39,6 +39,7 @@ class Claim:
     amounts: tuple[float, ...]
     text: str
     """The sentence, clean and lower case."""
+    clause: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ class _Reading:
     def _fragment(self) -> int:
         """The deed of a short sentence without a verb ('Booking cancelled.'), -1 where there is none."""
         body = re.sub(r"\([^)]*\)?", lambda m: "-" * len(m.group()), self.tags)
-        match = re.fullmatch(r"[^HZBWDMIXK?]*?(P)(R*)(?:[.,\-]|\w[wvRdVTP]{0,6})*", body)
+        match = re.fullmatch(r"[^HZBWDMIXKTFLU?]*?(P)(R*)[.,\-wvRdVTP]*", body)
         if (
             not match
             or self.asks
@@ -172,10 +173,10 @@ class _Reading:
             family, senses = "past", senses if at == len(self.tokens) - 1 else frozenset()
         if not senses or (self.tags[at] == "S" and family == "stative" and not firm):
             return None
-        clause = " ".join(self.tokens[start:end])
+        clause = " ".join(self.tokens[start:end]).replace(" '", "'")
         ids = [*find_ids(clause), *(i for item in self.sentence.items for i in find_ids(item)[:1])]
         amounts = find_amounts(clause)
-        return Claim(index, self.sentence.quote, family, senses, nouns, head, tuple(ids), amounts, self.low)
+        return Claim(index, self.sentence.quote, family, senses, nouns, head, tuple(ids), amounts, self.low, clause)
 
     def _thing(self, family: str, at: int, start: int, end: int) -> list[str]:
         """Words that name what the deed was done to: after an active verb, else before it."""

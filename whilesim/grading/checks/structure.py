@@ -77,8 +77,10 @@ def check_words(messages: Sequence[Message], tools: Toolbox) -> Iterator[Finding
     """Find replies that are empty, cut, in the wrong role, refusing like a model, or leaking the prompt."""
     policy = "\n".join(m.content or "" for m in messages if m.role == "system")
     apart = bool(pattern("conduct", "no_text_with_call").search(policy))
+    heard: list[str] = []
     for index, message in enumerate(messages):
         text = (message.content or "").strip()
+        heard += [text] if message.role == "user" else []
         if message.role != "assistant":
             continue
         if not text and not message.tool_calls:
@@ -88,7 +90,7 @@ def check_words(messages: Sequence[Message], tools: Toolbox) -> Iterator[Finding
         cut = text.count("```") % 2 or pattern("conduct", "dangling").search(text[-40:])
         if message.finish == "length" or (cut and not message.tool_calls):
             yield found("truncated", index, text[-80:], "the reply stops in the middle")
-        if mixed := _mixed_role(text, tools):
+        if mixed := _mixed_role(text, heard, tools):
             yield found("role_confusion", index, mixed, "a mark, a label, a call as text, or the customer's part")
         if refusal := pattern("conduct", "refusal").search(text):
             yield found("refusal", index, refusal.group().strip(), "refuses like a model, not like an agent")
@@ -97,9 +99,10 @@ def check_words(messages: Sequence[Message], tools: Toolbox) -> Iterator[Finding
             yield found("policy_leak", index, copied, "tells a tool's name, its instructions, or their very words")
 
 
-def _mixed_role(text: str, tools: Toolbox) -> str | None:
+def _mixed_role(text: str, heard: Sequence[str], tools: Toolbox) -> str | None:
     names = ("template_marks", "call_as_text", "customer_voice")
-    marks = [m.group() for n in names if (m := pattern("conduct", n).search(text))]
+    found = (m.group().strip(" .!?\n") for n in names if (m := pattern("conduct", n).search(text)))
+    marks = [m for m in found if not any(m in words for words in heard)]  # the agent may quote the customer
     labels = pattern("conduct", "role_labels").findall(text)
     called = re.search(tools.spelled + r"\s*\(", text)
     quotes = [*marks, *(labels if len(labels) > 1 else ()), *([called.group()] if called else ())]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -65,6 +66,8 @@ class Ledger:
         upto = next(later, len(self.messages)) if claim.family == "progressive" else claim.index
         acts = [a for a in self.acts if a.call.index <= upto]
         recent = [a for a in acts if a.call.index > turn]
+        if len(claim.clause.split()) > 3 and any(claim.clause in self._said(i) for i in self.customers if i <= turn):
+            return None  # the agent repeats what the customer wrote
         if claim.senses == BARE:
             return self._judge_bare(claim, acts, recent, turn)
         fitting = [a for a in acts if meets(claim.senses, a.senses) and self._same_thing(claim, a)]
@@ -96,7 +99,7 @@ class Ledger:
 
     def _hidden(self, claim: Claim, good: Sequence[Act], bad: Sequence[Act]) -> Call | None:
         """A fitting attempt of this turn that failed and was not made good, where the message admits nothing."""
-        if self.words.pattern("admits").search((self.messages[claim.index].content or "").lower()):
+        if self.words.pattern("admits").search(self._said(claim.index)):
             return None
         ids = {normal(i) for i in claim.ids}
         for act in bad:
@@ -158,8 +161,9 @@ class Ledger:
         """'Done' speaks of this turn, or of what was asked for when nothing was ever done."""
         if any(not a.call.failed for a in recent) or not self.deeds:
             return None
-        if recent and not self.words.pattern("admits").search(claim.text):
-            return FAILED, f"{recent[-1].call.name} failed"
+        if recent:
+            admitted = self.words.pattern("admits").search(self._said(claim.index))
+            return None if admitted else (FAILED, f"{recent[-1].call.name} failed")
         never = not any(not a.call.failed for a in acts)
         asked = any(meets(self._asked(i), d.senses) for i in self.customers if i <= turn for d in self.deeds)
         now = self._asked(turn) or self.words.pattern("go_ahead").match(self._said(turn))
@@ -168,7 +172,7 @@ class Ledger:
         return None
 
     def _said(self, index: int) -> str:
-        return clean(self.messages[index].content or "").lower() if index >= 0 else ""
+        return _plain(self.messages[index].content or "") if index >= 0 else ""
 
     def _asked(self, index: int) -> frozenset[str]:
         return self.words.senses(_WORDS.findall(self._said(index)), "VGO")
@@ -243,6 +247,11 @@ def check_claims(messages: Sequence[Message], calls: Sequence[Call], tools: Tool
             wrongs.setdefault((claim.index, claim.quote), finding)
         ledger.reported.append(claim.index)
     return list(wrongs.values())
+
+
+@lru_cache(maxsize=4096)
+def _plain(text: str) -> str:
+    return clean(text).lower()
 
 
 def _read_act(call: Call, tools: Toolbox) -> Act:
