@@ -180,6 +180,21 @@ def test_a_double_differs_in_what_the_customer_can_say_and_has_no_key_in_the_fac
     assert [b["bill_id"] for b in told] == [world.focus.id]
 
 
+def test_a_one_stop_search_returns_two_legs_that_meet():
+    place = {"type": "string", "description": "Airport, such as 'JFK'."}
+    tools = [
+        tool("search_onestop_flight", "Search one-stop flights.", origin=place, destination=place, date="string"),
+        tool("get_flight", flight_number="string"),
+    ]
+    world = MockWorld(tools)
+    asked = {"origin": "SFO", "destination": "BOS", "date": "2026-05-01"}
+    legs = json.loads(world.call("search_onestop_flight", asked))[0]
+    assert (legs[0]["origin"], legs[1]["destination"]) == ("SFO", "BOS")
+    assert legs[0]["destination"] == legs[1]["origin"]
+    assert json.loads(world.call("search_onestop_flight", asked))[0] == legs
+    assert json.loads(world.call("get_flight", {"flight_number": legs[1]["flight_number"]}))["destination"] == "BOS"
+
+
 def test_history_stands_in_the_notes_that_other_records_have_too(demo):
     world = world_of(demo, tool="get_bill", history="repeat_visit")
     assert "asked about the same bill before" in str(world.records["bill"][world.focus.id]["notes"])

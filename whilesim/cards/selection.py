@@ -1,143 +1,194 @@
-"""Selection: candidates that are far apart.
+"""Selection: candidates that are far apart, one for each row.
 
-``select_spread`` is plain farthest-first traversal and has its factor of two. The choice of
-one candidate for each situation uses the same step under a constraint, and promises less:
-one of each group, and a least distance that is never worse than the first candidates'.
+Every situation has several candidate cards, and which of them is played changes no pair that
+the covering holds: so the choice is free to be made for difference alone. Distances are
+Euclidean between unit vectors, from 0 (same direction) to 2 (opposite), and are rounded to
+1e-6 before they are compared, ties by index: the last bits of a sum, which differ between
+machines, decide nothing.
+
+What is promised: the two closest of the chosen are never closer than among the first
+candidates. That no choice is better is not promised; finding the best one is NP-hard [1].
+
+    [1] Gonzalez (1985). Clustering to minimize the maximum intercluster distance. Theoretical
+        Computer Science 38, 293-306.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from whilesim.core.errors import InputError
 
-Floats = NDArray[np.float64]
-_ROUNDS = 3  # passes over all groups in which a candidate may be swapped
+Vectors = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_AT_ONCE = 4_096  # vectors whose likeness is held at once: 130 megabytes
+_SWEEPS = 10
 
 
-def select_spread(vectors: Floats, count: int, *, start: int = 0) -> NDArray[np.intp]:
-    """Choose ``count`` vectors so that none left out is far from a chosen one.
+def select_spread(vectors: Vectors, count: int, *, start: int = 0) -> Indices:
+    """Choose ``count`` vectors that leave none of the others far from a chosen one.
 
-    Takes ``start``, then again and again the vector whose nearest chosen one is furthest away.
-    The largest distance from a vector to its nearest chosen one is at most twice the smallest
-    that any choice of ``count`` can reach.
+    Farthest-first: ``start`` is taken, and then always the vector whose nearest chosen one is
+    furthest away. The largest distance from a vector to its nearest chosen one is at most twice
+    what the best choice of ``count`` vectors has.
 
     Args:
-        vectors: Shape ``(n, d)``; scaled to unit length here, so that only directions matter.
-        count: From 1 to ``n``.
-        start: Index of the first one chosen.
+        vectors: One embedding a row, shape ``(n, d)``; only directions count, since each is scaled
+            to unit length.
+        count: How many are chosen, from 1 to ``n``.
+        start: The index that is chosen first.
 
     Returns:
-        Indices in the order chosen, shape ``(count,)``: a shorter choice is a prefix of a longer
-        one. Distances are Euclidean, 0 to 2; ties go to the lower index.
+        Indices in the order chosen, shape ``(count,)``: fewer are a prefix of more.
 
     Raises:
-        InputError: ``count`` is outside 1 to ``n``, or a vector is zero or not finite.
+        InputError: ``count`` or ``start`` is out of range, or a vector is zero or not finite.
 
     Source:
         Gonzalez (1985). Clustering to minimize the maximum intercluster distance. Theoretical
         Computer Science 38, 293-306.
     """
     unit = _unit(vectors)
-    if not 1 <= count <= len(unit):
-        raise InputError(f"count={count} of {len(unit)} vectors cannot be chosen. Type a number from 1 to {len(unit)}.")
+    if not 1 <= count <= len(unit) or not 0 <= start < len(unit):
+        msg = f"count={count} from start={start} is not possible among {len(unit)} vectors. Type 1 to {len(unit)}."
+        raise InputError(msg)
     chosen = [start]
-    nearest = _distances(unit, unit[start])
+    nearest = unit @ unit[start]
     while len(chosen) < count:
-        nearest[chosen] = -1.0
-        chosen.append(int(np.argmax(nearest)))
-        nearest = np.minimum(nearest, _distances(unit, unit[chosen[-1]]))
+        gaps = _distance(nearest)
+        gaps[chosen] = -1.0
+        chosen.append(int(gaps.argmax()))
+        nearest = np.maximum(nearest, unit @ unit[chosen[-1]])
     return np.array(chosen, dtype=np.intp)
 
 
-def choose_candidates(vectors: Floats, groups: Sequence[int]) -> NDArray[np.intp]:
-    """Choose one candidate of each group so that the chosen are far apart.
+def choose_candidates(vectors: Vectors, groups: Sequence[int]) -> Indices:
+    """Choose one vector of each group so that the chosen are far apart.
+
+    Farthest-first among the groups that have none yet; then sweeps in which each group takes the
+    one of its vectors whose nearest chosen one is furthest away, until nothing changes.
 
     Args:
-        vectors: One row per candidate, shape ``(n, d)``.
-        groups: The group of each candidate, shape ``(n,)``; candidates of a group stand together.
+        vectors: One embedding for each candidate, shape ``(n, d)``; only directions count.
+        groups: The group of each candidate, length ``n``. Above 4,096 candidates, groups are taken in
+            blocks of that many, each block far from those before it.
 
     Returns:
-        One index per group, in the order in which the groups first stand, shape ``(g,)``. The
-        least distance between two chosen ones is never less than the first candidates' is.
+        One index for each group, in the order in which groups first appear.
 
     Raises:
-        InputError: A vector is zero or not finite, or the lengths differ.
+        InputError: ``groups`` has another length than ``vectors``, or a vector is zero or not finite.
     """
-    unit = _unit(vectors) if len(vectors) else np.zeros((0, 1))
-    if len(unit) != len(groups):
-        raise InputError(f"{len(unit)} vectors and {len(groups)} groups: each candidate needs both.")
+    unit = _unit(vectors) if len(vectors) else np.empty((0, 1))
+    if len(groups) != len(unit):
+        msg = f"{len(groups)} groups were given for {len(unit)} vectors. Give each vector its group."
+        raise InputError(msg)
     members: dict[int, list[int]] = {}
     for index, group in enumerate(groups):
         members.setdefault(group, []).append(index)
-    order = list(members.values())
-    first = [m[0] for m in order]
-    if len(order) < 2:
-        return np.array(first, dtype=np.intp)
-    spread = _swap(unit, _farthest_first(unit, order), order)
-    chosen = spread if _least(unit, spread) >= _least(unit, first) else first
-    return np.array(chosen, dtype=np.intp)
+    first = np.array([indices[0] for indices in members.values()], dtype=np.intp)
+    chosen: list[int] = []
+    for block in _blocks(list(members.values())):
+        chosen += _spread_block(unit, block, chosen)
+    better = np.array(chosen, dtype=np.intp)
+    return better if len(first) < 2 or _nearest(unit[better]).min() >= _nearest(unit[first]).min() else first
 
 
-def _farthest_first(unit: Floats, order: Sequence[Sequence[int]]) -> list[int]:
-    """Take the candidate that is furthest from all taken ones, of a group that has none yet."""
-    group_of = np.empty(len(unit), dtype=np.intp)
-    for number, members in enumerate(order):
-        group_of[list(members)] = number
-    taken = np.full(len(order), -1, dtype=np.intp)
-    taken[0] = last = order[0][0]
-    rows = np.flatnonzero(group_of != 0)  # candidates of groups that have none yet
-    field, nearest = unit[rows], np.full(len(rows), np.inf)
-    for _ in range(1, len(order)):
-        nearest = np.minimum(nearest, _distances(field, unit[last]))
-        last = int(rows[np.argmax(nearest)])
-        taken[group_of[last]] = last
-        nearest[group_of[rows] == group_of[last]] = -1.0
-        still = nearest >= 0
-        if 2 * int(still.sum()) < len(rows):  # fewer rows make the next steps cheaper
-            rows, field, nearest = rows[still], field[still], nearest[still]
-    return [int(t) for t in taken]
+def spread(vectors: Vectors) -> dict[str, float | None]:
+    """Return ``least`` and ``mean``: how far vectors are from their nearest other one.
+
+    Both are None for fewer than two vectors, which are not near anything.
+
+    Raises:
+        InputError: A vector is zero or not finite.
+    """
+    unit = _unit(vectors)
+    if len(unit) < 2:
+        return {"least": None, "mean": None}
+    nearest = _nearest(unit)
+    return {"least": float(nearest.min()), "mean": round(float(nearest.mean()), 6)}
 
 
-def _swap(unit: Floats, taken: list[int], order: Sequence[Sequence[int]]) -> list[int]:
-    """Exchange a candidate for another of its group wherever that one's nearest neighbour is further."""
-    taken = list(taken)
-    likeness = unit @ unit[taken].T  # (n, g): each candidate against the one taken of each group
-    for number, members in enumerate(order):
-        likeness[list(members), number] = -2.0  # nobody is a neighbour of its own group
-    for _ in range(_ROUNDS):
-        changed = False
-        for number, members in enumerate(order):
-            gaps = np.round(-likeness[list(members)].max(axis=1), 6)
-            best = int(np.argmax(gaps))
-            if gaps[best] > gaps[list(members).index(taken[number])]:
-                taken[number], changed = members[best], True
-                likeness[:, number] = unit @ unit[members[best]]
-                likeness[list(members), number] = -2.0
-        if not changed:
+def _spread_block(unit: Vectors, groups: list[list[int]], taken: list[int]) -> list[int]:
+    """Choose one index of each group, far from those taken; the likeness of all is held at once."""
+    indices = np.array([index for group in groups for index in group], dtype=np.intp)
+    ends = np.cumsum([0, *(len(group) for group in groups)])
+    alike = unit[indices] @ unit[indices].T
+    others = (unit[indices] @ unit[taken].T).max(axis=1, initial=-1.0)
+    chosen = _farthest_first(alike, ends, others)
+    beside = alike[:, chosen]
+    for group, (low, high) in enumerate(pairwise(ends)):
+        beside[low:high, group] = -1.0  # nobody is a neighbour of its own group
+    for _ in range(_SWEEPS):
+        before = chosen.copy()
+        for group, (low, high) in enumerate(pairwise(ends)):
+            gaps = _distance(np.maximum(beside[low:high].max(axis=1), others[low:high]))
+            if gaps.max() > gaps[chosen[group] - low]:
+                chosen[group] = low + int(gaps.argmax())
+                beside[:, group] = alike[chosen[group]]
+                beside[low:high, group] = -1.0
+        if (chosen == before).all():
             break
-    return taken
+    return [int(index) for index in indices[chosen]]
 
 
-def _least(unit: Floats, chosen: Sequence[int]) -> float:
-    picked = unit[list(chosen)]
-    likeness = picked @ picked.T
-    np.fill_diagonal(likeness, -1.0)
-    return float(np.round(2.0 - 2.0 * likeness.max(), 6))
+def _farthest_first(alike: Vectors, ends: Indices, nearest: Vectors) -> Indices:
+    """Take always the vector furthest from all taken ones, of a group that has none yet."""
+    group_of = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+    chosen = np.zeros(len(ends) - 1, dtype=np.intp)
+    done, index = np.zeros(len(alike), dtype=bool), int(_distance(nearest).argmax())
+    for _ in range(len(chosen)):
+        group = group_of[index]
+        chosen[group] = index
+        done[ends[group] : ends[group + 1]] = True
+        nearest = np.maximum(nearest, alike[index])
+        index = int(np.where(done, -1.0, _distance(nearest)).argmax())
+    return chosen
 
 
-def _distances(unit: Floats, point: Floats) -> Floats:
-    """Return distances to one point, rounded so that no machine's last bit decides."""
-    return np.round(np.sqrt(np.maximum(0.0, 2.0 - 2.0 * (unit @ point))), 6)
+def _blocks(groups: list[list[int]]) -> list[list[list[int]]]:
+    blocks: list[list[list[int]]] = []
+    size = _AT_ONCE
+    for group in groups:
+        if size + len(group) > _AT_ONCE:
+            blocks.append([])
+            size = 0
+        blocks[-1].append(group)
+        size += len(group)
+    return blocks
 
 
-def _unit(vectors: Floats) -> Floats:
-    found = np.asarray(vectors, dtype=np.float64)
-    length = np.linalg.norm(found, axis=1, keepdims=True) if found.ndim == 2 else np.zeros((1, 1))
-    if not np.isfinite(found).all() or not (length > 0).all():
-        raise InputError("a vector is zero or not finite, so it has no direction. Check the embedder that made it.")
-    unit: Floats = found / length
+def _nearest(unit: Vectors) -> Vectors:
+    """Return each vector's distance to the nearest other one, shape ``(n,)``."""
+    nearest = np.empty(len(unit))
+    for low in range(0, len(unit), 1_024):
+        rows = np.arange(low, min(low + 1_024, len(unit)))
+        alike = unit[rows] @ unit.T
+        alike[rows - low, rows] = -1.0
+        nearest[rows] = alike.max(axis=1)
+    return _distance(nearest)
+
+
+def _distance(cosines: Vectors) -> Vectors:
+    """Return the distances between unit vectors with these products, rounded so that no last bit decides."""
+    distances: Vectors = np.sqrt(np.maximum(2.0 - 2.0 * cosines, 0.0)).round(6)
+    return distances
+
+
+def _unit(vectors: Vectors) -> Vectors:
+    given = np.asarray(vectors, dtype=np.float64)
+    lengths = np.linalg.norm(given, axis=-1) if given.ndim == 2 else np.zeros(1)
+    wrong = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
+    if len(wrong):
+        msg = (
+            f"vector {wrong[0]} is zero or not finite, so it has no direction. Give vectors of shape (n, d), and "
+            "look at the embedder that made them."
+        )
+        raise InputError(msg)
+    unit: Vectors = given / lengths[:, None]
     return unit

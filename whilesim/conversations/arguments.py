@@ -48,8 +48,8 @@ class Known:
             return {k: v for k, v in inner.items() if v is not None} or None
         if kind == "boolean":
             return True
-        if kind == "string" and _is_free_text(name):
-            return self._told(name) or shorten(self.said[0], 160)
+        if kind == "string" and is_free_text(name):
+            return self._told(name) or shorten(self._request(), 160)
         text = self._from_words(name, part) or self._from_results(name, tool)
         if kind in ("number", "integer"):
             return _number(text, kind)
@@ -80,6 +80,13 @@ class Known:
         if not values and (one := self.find(single, items, tool)) is not None:
             values = [one]
         return values or None
+
+    def _request(self) -> str:
+        """Return the sentence in which the customer asks for something."""
+        parts = re.split(r"(?<=[.!?])\s+", self.said[0])
+        return next(
+            (p for p in parts if re.search(r"\b(?:can|could|please|want|like|need|check|look)\b", p, re.I)), parts[0]
+        )
 
     def _told(self, name: str) -> str | None:
         """Return what the customer named like an argument: 'reason: travel'."""
@@ -175,7 +182,8 @@ def _spoken_of(parts: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"\b(?i:{'[ _-]?'.join(map(re.escape, parts))})\b\s*(?:is|:|=|,)?\s*{value}")
 
 
-def _is_free_text(name: str) -> bool:
+def is_free_text(name: str) -> bool:
+    """Say whether an argument takes words of one's own: a reason, a summary."""
     return name_words(name)[-1:][0] in (
         "summary", "reason", "description", "message", "note", "notes", "thought", "comment", "details", "text", "query", "question", "content", "subject", "issue", "problem", "body", "title",
     )  # fmt: skip

@@ -19,8 +19,8 @@ from whilesim.situations.tools import Tool, parse_tools
 
 _READ_CUES = frozenset({"look", "check", "know", "question", "tell", "see", "detail", "find", "show", "list"})
 _ASKS_PERSON = re.compile(
-    r"\b(?:speak|talk|chat) (?:with|to) (?:a |an |your |some)?(?:real )?(?:person|human|someone|colleague|supervisor|manager)"
-    r"|(?:person|human|colleague)\b.{0,20}\b(?:take this over|look at this)|\btransfer me\b",
+    r"\b(?:speak|talk|chat)\b.{0,20}\b(?:person|human|someone|colleague|supervisor|manager)\b|\bhuman\b"
+    r"|\bcolleague\b.{0,20}\btake this over|\btransfer me\b|\bask for an? (?:person|human)",
     re.IGNORECASE,
 )
 _PARTIES = ("customer", "user", "client", "member", "patient", "guest", "subscriber", "profile")

@@ -14,7 +14,9 @@ from whilesim.core.text import fold, name_words
 
 Trouble = Literal["transient", "garbled", "denied", "not_found", "refused", "invalid"]
 
-_PAIR = re.compile(r"([A-Za-z][A-Za-z' ]{1,40}?)\s*[:=]\s*([^;\n]+?)(?=\s*(?:;|\n|$|,\s+[A-Za-z][A-Za-z' ]{1,40}:))")
+_PAIR = re.compile(
+    r"([A-Za-z][A-Za-z' ]{1,40}?)\s*[:=]\s*([^;\n]+?)(?=\s*(?:;|\n|$|[.!?](?:\s|$)|,\s+[A-Za-z][A-Za-z' ]{1,40}:))"
+)
 _PATTERNS = {
     "email": re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+\w"),
     "phone": re.compile(r"(?<![\w-])(?!\d{4}-\d{2}-\d{2})\+?\(?\d[\d ()-]{5,}\d(?![\w-])"),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from whilesim.chat.messages import Message, ToolCall
-from whilesim.conversations.arguments import Known
+from whilesim.conversations.arguments import Known, is_free_text
 from whilesim.conversations.intent import closest_rule, open_toolbox, stem
 from whilesim.conversations.players import Context
 from whilesim.conversations.reading import (
@@ -121,7 +121,7 @@ class _Step:
             return reading
         if tool.effect == "write" and self._must_confirm() and not self._confirmed():
             return self._confirm(tool, arguments)
-        if tool.effect == "write" and self.fault == "claimed_action_without_call":
+        if tool.effect == "write" and self.fault == "claimed_action_without_call" and self._is_undone(tool):
             return self._lie("claimed_action_without_call", tool, arguments)
         return self.call(tool, arguments)
 
@@ -137,7 +137,7 @@ class _Step:
             return self.call(tool, last.arguments)
         if last.trouble == "refused" and fresh and re.search(r"already|no change", last.text, re.I):
             return self.say("already", reason=reason_of(last))  # the first try had taken effect
-        if tool.effect == "write" and self.fault == "success_after_failure":
+        if tool.effect == "write" and self.fault == "success_after_failure" and self._is_undone(tool):
             return self._lie("success_after_failure", tool, last.arguments)
         if last.trouble == "not_found":
             return self._nothing_found(last)
@@ -225,7 +225,9 @@ class _Step:
 
     def _confirm(self, tool: Tool, arguments: Mapping[str, Any]) -> Message:
         deed, _, _ = deed_phrase(tool, arguments)
-        details = [f"{plain(k)} {spoken(v)}" for k, v in arguments.items() if spoken(v) not in deed]
+        details = [
+            f"{plain(k)} {spoken(v)}" for k, v in arguments.items() if spoken(v) not in deed and not is_free_text(k)
+        ]
         if details:
             return self.say("confirm", deed=deed, details=shorten(", ".join(details), 220))
         return self.say("confirm_bare", deed=deed)
@@ -346,6 +348,11 @@ class _Step:
         said = phrase.format(done=done, object=thing, object_cap=thing[:1].upper() + thing[1:])
         self.context.planted.append({"kind": kind, "message_index": len(self.messages), "quote": said})
         return Message(role="assistant", content=said)
+
+    def _is_undone(self, tool: Tool) -> bool:
+        """Say whether no record that was read shows the deed as done: else claiming it would be no lie."""
+        done = deed_phrase(tool, {})[1].split()[0]
+        return not any(re.search(rf"\b{done}\b", r.text, re.I) for r in self.results)
 
     def _invent(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Replace one identifier by one that nobody gave."""

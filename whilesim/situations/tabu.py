@@ -20,7 +20,8 @@ from whilesim.core.seeds import derive
 from whilesim.situations.constraints import Goal
 from whilesim.situations.tuples import Ints
 
-_PATIENCE = 80_000  # over the root of rows x combinations: steps without fewer missing tuples
+_TRIES = 3  # searches that may fail
+_PATIENCE = 30_000  # over the root of rows x combinations: steps without fewer missing tuples
 _REST = 6
 
 
@@ -114,10 +115,12 @@ class Search:
 
 def reduce_rows(rows: Ints, goal: Goal, target: int, seed: int) -> Ints:
     """Return as few rows, down to ``target``, as the search finds that still hold every wanted tuple."""
-    while len(rows) > max(target, goal.locked):
-        search = Search(rows, goal, seed)
+    tries = 0
+    while len(rows) > max(target, goal.locked) and tries < _TRIES:
+        search = Search(rows, goal, derive(seed, "try", tries))
         search.delete_least()
-        if not search.run(np.zeros(len(goal.grid.combos), dtype=np.int64)):
-            break
-        rows = drop_redundant(search.rows, goal)
+        if search.run(np.zeros(len(goal.grid.combos), dtype=np.int64)):
+            rows = drop_redundant(search.rows, goal)
+        else:
+            tries += 1
     return rows

@@ -14,6 +14,7 @@ from whilesim.world.effects import BUNDLES, at_path, switch
 from whilesim.world.kinds import Field, describe_field, is_value, kind_of_key, properties, role_of
 from whilesim.world.lookups import Shelf
 from whilesim.world.records import add_record, owned, point
+from whilesim.world.replies import Shaper, compile_check
 from whilesim.world.values import Draw, person_of, value_of
 
 USUAL = ("overdue", "issued", "unpaid", "pending", "active", "open", "confirmed")
@@ -71,6 +72,20 @@ class Maker:
             for inner, value in row.items():
                 linked = self.shelf.records.get(kind_of_key(inner, self.model.kinds)[0], {}).get(str(value), {})
                 self.made |= {f: v for f, v in linked.items() if f in self.made and role_of(f) == "airport"}
+        return self._valid()
+
+    def _valid(self) -> dict[str, Any]:
+        """Return the arguments as the tool's schema allows them; an optional one that does not fit is left out."""
+        tool = self.model.tools[self.deed.tool]
+        check, filler = compile_check(tool), Shaper(self.model, self.seed)
+        for _ in self.schemas:
+            wrong = check(self.made)
+            name = wrong[0].split(".")[0] if wrong else ""
+            if name not in self.made:
+                break
+            value = self.made.pop(name)
+            if name in (tool.parameters.get("required") or ()):
+                self.made[name] = filler.fill(self.schemas[name], value, {}, self.deed, name)
         return self.made
 
     def _day(self, ago: int) -> str:

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 from whilesim.chat.messages import Change
-from whilesim.core.seeds import derive
+from whilesim.core.seeds import derive, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import words
 from whilesim.world.deeds import Deed
@@ -120,6 +120,8 @@ class Effects:
         kind = self.model.kinds[deed.kind]
         if kind.single:
             return self._get(deed, arguments)
+        if "stop" in deed.tool.lower() and {"origin", "destination"} <= set(deed.by.values()):
+            return self._one_stop(deed, arguments)
         limit = arguments.get(deed.limit)
         found = self.shelf.find(deed, arguments)[: limit if isinstance(limit, int) and limit > 0 else 50]
         shown = [self.shelf.cut(deed, self.shelf.view(deed.kind, k), deed.kind) for k in found]
@@ -128,6 +130,21 @@ class Effects:
             brief = [{f: v for f, v in row.items() if f in short} for row in shown]
             return brief if brief and len(brief[0]) > 1 and len(shown[0]) > 6 else shown
         return shown
+
+    def _one_stop(self, deed: Deed, arguments: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
+        """Return a journey of two legs that meet, the second after the first."""
+        start, end = (next(a for a, f in deed.by.items() if f == name) for name in ("origin", "destination"))
+        hubs = [
+            h for h in load_words("world_values")["airports"] if h not in (arguments.get(start), arguments.get(end))
+        ]
+        hub = pick(hubs, self.shelf.seed, "hub", str(arguments.get(start)), str(arguments.get(end)))
+        legs = [self.shelf.find(deed, {**arguments, side: hub})[0] for side in (end, start)]
+        rows = [self.shelf.records[deed.kind][k] for k in legs]
+        times = [f for f, told in self.model.kinds[deed.kind].fields.items() if told.role == "time"]
+        clock = sorted(row[f] for row in rows for f in times)
+        for row in rows:
+            row |= {f: clock.pop(0) for f in times}
+        return [[self.shelf.view(deed.kind, k) for k in legs]]
 
     def _find(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
         found = self._list(deed, arguments)
@@ -159,13 +176,15 @@ class Effects:
         kind = self.model.kinds[deed.kind]
         if kind.key in arguments and self.shelf.key(deed.kind, arguments[kind.key]) and deed.key == kind.key:
             return self._refuse("exists", deed, arguments[kind.key])
-        wrong = [v for a, v in arguments.items() if "amount" in a and isinstance(v, (int, float)) and v <= 0]
+        wrong = [v for a, v in arguments.items() if "amount" in a and type(v) in (int, float) and v <= 0]
         if wrong:
             return self._refuse("positive", deed, wrong[0])
         owner = self.shelf.key(kind.parent, arguments.get(deed.owner, "")) if deed.owner and kind.parent else ""
         if not owner and kind.parent:
             owner = (
-                self.shelf.party if kind.parent == self.model.party else next(iter(self.shelf.records[kind.parent]), "")
+                self.shelf.party
+                if kind.parent == self.model.party
+                else next(iter(self.shelf.records.get(kind.parent, ())), "")
             )
         seed = derive(self.shelf.seed, "created", len(self.shelf.records[deed.kind]))
         key = add_record(self.model, self.shelf.records, kind, owner, seed)

@@ -17,12 +17,11 @@ from whilesim.core.text import name_words
 from whilesim.world.arguments import USUAL, Maker
 from whilesim.world.deeds import Deed
 from whilesim.world.effects import BUNDLES, Effects
-from whilesim.world.kinds import is_value, kind_of_key, properties, role_of
+from whilesim.world.kinds import TELLING, is_value, kind_of_key, properties, role_of
 from whilesim.world.lookups import Shelf
 from whilesim.world.records import note_of, rotate
 from whilesim.world.values import Draw, imitate, person_of, value_of
 
-_TELLING = ("phone", "money", "date", "future", "title", "airport")
 _SPOKEN = {"dob": "date of birth", "zip": "zip code", "street": "street address", "unit": "apartment", "phone": "phone number",
            "email": "email", "city": "city", "state": "state", "country": "country"}  # fmt: skip
 
@@ -159,7 +158,7 @@ def _telling(shelf: Shelf, kind: str, key: str) -> list[tuple[str, str]]:
         role = role_of(name)
         if isinstance(value, list) and value and isinstance(value[0], dict) and "name" in value[0]:
             found.insert(0, ("item", ", ".join(str(v["name"]) for v in value)))
-        elif role in (*_TELLING, "name", "model") and isinstance(value, (str, int, float)):
+        elif role in (*TELLING, "name", "model") and isinstance(value, (str, int, float)):
             found.append((_plain(name), str(value)))
     return found[:2]
 
@@ -254,7 +253,7 @@ def _double(shelf: Shelf, deed: Deed, key: str, facts: dict[str, str], seed: int
     twin[kind.key] = int(twin_key) if isinstance(record.get(kind.key), int) else twin_key
     draw = Draw(seed, model.now, model.locale, f"{deed.kind}/double", len(records))
     for told in kind.fields.values():
-        if told.role in _TELLING and record.get(told.name) is not None:
+        if told.role in TELLING and record.get(told.name) is not None:
             twin[told.name] = value_of(told, draw, person_of(draw))
         if told.role == "links" and model.kinds[told.link].catalogue and isinstance(record.get(told.name), list):
             others = [k for k in shelf.records[told.link] if k not in map(str, record[told.name])]

@@ -25,6 +25,8 @@ _SPAN = re.compile(r"\b(?:from|between) (\d) (?:to|and) (\d{1,2})\b")
 _OPENS_QUOTED = re.compile(r"(['\"]\w+['\"] (?:\(default\) )?or ['\"]\w+['\"].*)")
 _PARAMETERS = frozenset({"limit", "k", "page", "offset", "sort", "order_by", "sort_by", "page_size", "cursor", "format",
                          "max_results", "top_k", "per_page"})  # fmt: skip
+TELLING = ("phone", "money", "date", "future", "title", "airport")
+"""Roles of the fields by which a customer tells one record from another."""
 _ADDRESS = frozenset({"street", "unit", "city", "state", "country", "zip"})
 _FILLERS = frozenset({"status", "type", "class", "total", "full", "default", "travel", "scheduled", "list"})
 _VALUE_PREFIX = ("new", "old", "target", "original", "current", "updated", "desired", "replacement")
@@ -153,8 +155,8 @@ def role_of(name: str) -> str:
     return next((r for r in ("money", "count") if any(p in roles[r] for p in parts)), "word")
 
 
-def describe_field(name: str, schema: Mapping[str, Any], why: str) -> Field:
-    """Make a field of an argument's or a reply's schema."""
+def describe_field(name: str, schema: Mapping[str, Any], why: str, depth: int = 0) -> Field:
+    """Make a field of an argument's or a reply's schema; what is nested more than four deep is left out."""
     told = str(schema.get("description", ""))
     options = tuple(str(o) for o in schema.get("enum") or () if o is not None) or _options_of(told)
     kind = schema.get("type")
@@ -163,8 +165,8 @@ def describe_field(name: str, schema: Mapping[str, Any], why: str) -> Field:
     inner_schema = schema.get("items") if kind == "array" else schema
     inner_schema = inner_schema if isinstance(inner_schema, Mapping) else {}
     inner = tuple(
-        describe_field(str(k), v if isinstance(v, Mapping) else {}, why)
-        for k, v in (inner_schema.get("properties") or {}).items()
+        describe_field(str(k), v if isinstance(v, Mapping) else {}, why, depth + 1)
+        for k, v in ((inner_schema.get("properties") or {}).items() if depth < 4 else ())
     )
     role = "choice" if options else "links" if noun and (many or kind == "array") else "link" if noun else role_of(name)
     if inner and not noun:

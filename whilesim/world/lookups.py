@@ -173,9 +173,8 @@ class Shelf:
                     self.records[kind.name][key][field] = value
             if kind.status:
                 options = kind.fields[kind.status].options
-                self.records[kind.name][key][kind.status] = next(
-                    (o for o in options if o.lower() in ("available", "active")), options[0]
-                )
+                free = (o for o in options if o.lower() in ("available", "active"))
+                self.records[kind.name][key][kind.status] = next(free, next(iter(options), "available"))
             keys.append(key)
         return keys
 

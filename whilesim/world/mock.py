@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, Protocol
 
 from whilesim.chat.messages import Change
@@ -25,7 +26,7 @@ from whilesim.world.focus import Focus, build_focus
 from whilesim.world.lookups import Shelf
 from whilesim.world.model import WorldModel
 from whilesim.world.records import build_records
-from whilesim.world.replies import Shaper, checker_of
+from whilesim.world.replies import Checker, Shaper, compile_check
 from whilesim.world.spec import WorldSpec
 
 __all__ = ["Focus", "MockWorld", "World", "WorldCall"]
@@ -95,6 +96,7 @@ class MockWorld:
         self._faults, self.focus, self._old = _set_up(self._shelf, values, agent, self._seed)
         self._shaper = Shaper(model, self._seed)
         self._counts: dict[str, int] = {}
+        self._checks: dict[str, Checker] = {}
         self.log: list[WorldCall] = []
 
     @property
@@ -115,6 +117,11 @@ class MockWorld:
         """Answer one call of the customer's own tools, on the same records."""
         return self._call(name, arguments, self._customer)
 
+    def _check(self, name: str) -> Checker:
+        if name not in self._checks:
+            self._checks[name] = compile_check(self.model.tools[name])
+        return self._checks[name]
+
     def _call(self, name: str, arguments: Mapping[str, Any] | str, known: set[str]) -> str:
         text = arguments if isinstance(arguments, str) else dumps(arguments)
         given = parse_object(arguments) if isinstance(arguments, str) else dict(arguments)
@@ -128,7 +135,7 @@ class MockWorld:
         if given is None:
             return self._voice.say("not_json"), True, ()
         tool, deed = self.model.tools[name], self.model.deeds[name]
-        if wrong := checker_of(tool)(given):
+        if wrong := self._check(name)(given):
             return self._voice.say("invalid", field=wrong[0], detail=wrong[1]), True, ()
         count = self._counts.get(name, 0)
         self._counts[name] = count + 1
@@ -186,23 +193,21 @@ def _set_up(shelf: Shelf, values: dict[str, str], agent: Sequence[Tool], seed: i
 
 def _older(shelf: Shelf, focus: Focus, seed: int) -> tuple[str, Any, dict[str, Any]] | None:
     """Let the focal record change shortly before the conversation, and keep what it said before."""
-    from datetime import timedelta
-
     assert focus.kind is not None
     assert focus.id is not None
     kind, record = shelf.model.kinds[focus.kind], shelf.records[focus.kind][focus.id]
+    shown = shelf.cut(shelf.model.deeds[focus.tool], shelf.view(focus.kind, focus.id), focus.kind)
     before: dict[str, Any] = {}
-    if kind.status and len(kind.fields[kind.status].options) > 1:
-        options = [o for o in kind.fields[kind.status].options if o != record.get(kind.status)]
+    options = (
+        [o for o in kind.fields[kind.status].options if o != record.get(kind.status)] if kind.status in shown else []
+    )
+    numbers = [f for f, v in record.items() if type(v) in (int, float) and f != kind.key and f in shown]
+    if options:
         before[kind.status] = options[derive(seed, "older") % len(options)]
+    elif numbers:
+        before[numbers[0]] = type(record[numbers[0]])(record[numbers[0]] + 1 + derive(seed, "older") % 9)
     else:
-        field = next(
-            (f for f, v in record.items() if isinstance(v, (int, float)) and not isinstance(v, bool) and f != kind.key),
-            "",
-        )
-        if not field:
-            return None
-        before[field] = type(record[field])(record[field] + 1 + derive(seed, "older") % 9)
+        return None
     before["updated_at"] = record.get("updated_at")
     record["updated_at"] = (
         f"{shelf.model.now - timedelta(minutes=20 + derive(seed, 'changed') % 200):%Y-%m-%d %H:%M:%S}"

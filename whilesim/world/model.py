@@ -10,7 +10,7 @@ from whilesim.core.jsontext import dumps
 from whilesim.situations.axes import Rule
 from whilesim.situations.tools import Tool
 from whilesim.world.deeds import Deed
-from whilesim.world.kinds import Kind
+from whilesim.world.kinds import TELLING, Kind
 from whilesim.world.spec import WorldSpec
 
 
@@ -67,9 +67,9 @@ class WorldModel:
             return bool(deed.adds) or not (
                 deed.action in ("change", "delete") or (deed.action == "create" and self.listable(deed.kind))
             )
-        return state == "duplicate" and not (
-            deed.key and self.listable(deed.kind) and deed.action in ("get", "change", "delete")
-        )
+        told = any(f.role in TELLING or (f.role == "links" and f.link != kind.name) for f in kind.fields.values())
+        apart = told and deed.key and self.listable(deed.kind) and deed.action in ("get", "change", "delete")
+        return state == "duplicate" and not apart
 
     def listable(self, kind: str) -> bool:
         """Whether an agent that knows who the customer is can find the customer's records of a kind."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from whilesim.core.jsontext import dumps
@@ -20,34 +21,24 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _PLAIN = frozenset({"type", "description", "title", "default", "enum", "items", "example", "examples", "example_value"})
 
 Checker = Callable[[Mapping[str, Any]], "tuple[str, str] | None"]
-_checkers: dict[int, tuple[Tool, Checker]] = {}
 
 
-def checker_of(tool: Tool) -> Checker:
+def compile_check(tool: Tool) -> Checker:
     """Return the check of a tool's arguments: None when they are right, else the field and what is wrong with it."""
-    found = _checkers.get(id(tool))
-    if found is None or found[0] is not tool:
-        found = _checkers[id(tool)] = (tool, _checker(tool))
-    return found[1]
-
-
-def _checker(tool: Tool) -> Checker:
-    from jsonschema import Draft202012Validator
-
-    validator = Draft202012Validator(dict(tool.parameters))
     known = tool.parameters.get("properties") or {}
     required = tuple(tool.parameters.get("required") or ())
-    fast = {name: _fast(schema) for name, schema in known.items()}
+    free = not known or tool.parameters.get("additionalProperties") is True
+    fast = {name: _fast(inner) for name, inner in known.items()}
+    whole = cache(lambda: _validator(tool.parameters))  # compiled only where the quick tests do not decide
 
     def check(given: Mapping[str, Any]) -> tuple[str, str] | None:
         for name in given:
-            if name not in known:
+            if name not in known and not free:
                 return str(name), "unexpected argument"
-        if all(n in given for n in required) and all((test := fast[n]) and test(v) for n, v in given.items()):
+        if all(n in given for n in required) and all((test := fast.get(n)) and test(v) for n, v in given.items()):
             return None
-        error = min(
-            validator.iter_errors(dict(given)), key=lambda e: (len(list(e.absolute_path)), str(e.message)), default=None
-        )
+        errors = whole().iter_errors(dict(given))
+        error = min(errors, key=lambda e: (len(list(e.absolute_path)), str(e.message)), default=None)
         if error is None:
             return None
         path = ".".join(map(str, error.absolute_path))
@@ -57,6 +48,12 @@ def _checker(tool: Tool) -> Checker:
         return path or "arguments", shorten(error.message, 160)
 
     return check
+
+
+def _validator(schema: Mapping[str, Any]) -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(dict(schema))
 
 
 def _fast(schema: Any) -> Callable[[Any], bool] | None:
@@ -93,21 +90,19 @@ class Shaper:
 
     def _by_schema(self, tool: Tool, deed: Deed, result: Any, arguments: Mapping[str, Any]) -> Any:
         assert tool.returns is not None
-        filled = self._fill(tool.returns, result, arguments, deed, "")
+        filled = self.fill(tool.returns, result, arguments, deed, "")
         if tool.name not in self._validators:
-            from jsonschema import Draft202012Validator
-
-            self._validators[tool.name] = Draft202012Validator(dict(tool.returns))
+            self._validators[tool.name] = _validator(tool.returns)
         valid = self._validators[tool.name].is_valid
-        return filled if valid(filled) else self._fill(tool.returns, {}, {}, deed, "plain")
+        return filled if valid(filled) else self.fill(tool.returns, {}, {}, deed, "plain")
 
-    def _fill(self, schema: Any, value: Any, arguments: Mapping[str, Any], deed: Deed, name: str) -> Any:
-        """Fill a schema from the result, then from the arguments, then by drawing."""
+    def fill(self, schema: Any, value: Any, arguments: Mapping[str, Any], deed: Deed, name: str) -> Any:
+        """Return what a schema allows: the value where it fits, then the arguments', then a drawn one."""
         if not isinstance(schema, Mapping):
             return value
         for word in ("anyOf", "oneOf", "allOf"):
             if schema.get(word):
-                return self._fill(
+                return self.fill(
                     next((s for s in schema[word] if s.get("type") != "null"), {}), value, arguments, deed, name
                 )
         if "const" in schema:
@@ -141,10 +136,10 @@ class Shaper:
         inner = schema.get("items", {})
         prefix = schema.get("prefixItems")
         if prefix:
-            return [self._fill(s, None, arguments, deed, name) for s in prefix]
+            return [self.fill(s, None, arguments, deed, name) for s in prefix]
         low = schema.get("minItems", 0)
-        filled = [self._fill(inner, row, {}, deed, name) for row in rows] or [
-            self._fill(inner, None, {}, deed, name) for _ in range(low)
+        filled = [self.fill(inner, row, {}, deed, name) for row in rows] or [
+            self.fill(inner, None, {}, deed, name) for _ in range(low)
         ]
         return filled[: schema.get("maxItems", len(filled))]
 
@@ -181,7 +176,7 @@ class Shaper:
                 now = "success"
             if name in ("success", "ok") and now is None:
                 now = True
-            made[name] = self._fill(inner, now, arguments, deed, name)
+            made[name] = self.fill(inner, now, arguments, deed, name)
         return made
 
     def _drawn(self, schema: Mapping[str, Any], deed: Deed, name: str) -> Any:

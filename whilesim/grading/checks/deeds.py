@@ -45,8 +45,8 @@ class Toolbox:
 
     def lexicon(self, code: str) -> Lexicon:
         """Return a language's lexicon; English gets the lead verbs that no lexicon has."""
-        own = (s[1:] for d in self.deeds.values() for s in sorted(d.senses) if s[0] == "=")
-        return lexicon(code, tuple(dict.fromkeys(own)) if code == "en" else ())
+        own = dict.fromkeys(s[1:] for d in self.deeds.values() for s in sorted(d.senses) if s[0] == "=")
+        return lexicon(code, tuple(own)) if own and code == "en" else lexicon(code)
 
     @cached_property
     def spelled(self) -> str:
@@ -71,8 +71,9 @@ def open_toolbox(tools: Any, called: Iterable[str] = ()) -> Toolbox:
     names = frozenset(t.name for t in parsed)
     guessed = [{"name": n, "parameters": {}} for n in dict.fromkeys(called) if n and n not in names]
     both = (*parsed, *(_parse(dumps([t]))[0] for t in guessed))
-    read = (Deed(t, *_read(t.name, t.description, t.effect, tuple(_fields(t)))) for t in both)
-    return Toolbox(dict(zip((*(t.name for t in parsed), *(str(t["name"]) for t in guessed)), read, strict=True)), names)
+    calls = (*(t.name for t in parsed), *(str(t["name"]) for t in guessed))
+    read = (Deed(t, *_read(t.name, t.description, t.effect, _fields(t))) for t in both)
+    return Toolbox(dict(zip(calls, read, strict=True)), names)
 
 
 @lru_cache(maxsize=1024)
@@ -80,8 +81,8 @@ def _parse(text: str) -> tuple[Tool, ...]:
     return parse_tools(loads(text))
 
 
-def _fields(tool: Tool) -> Iterable[str]:
-    return tool.parameters.get("properties") or ()
+def _fields(tool: Tool) -> tuple[str, ...]:
+    return tuple(tool.parameters.get("properties") or ())
 
 
 @lru_cache(maxsize=4096)

@@ -135,6 +135,7 @@ def _stopwords() -> dict[str, frozenset[str]]:
     return {code: frozenset(words.split()) for code, words in load_words("checks_languages").items()}
 
 
+@lru_cache(maxsize=4096)
 def language_of(text: str) -> str | None:
     """Return ``en``, ``es``, ``de``, ``other``, or None where a text is too short to tell."""
     text = text[:4000]
@@ -175,5 +176,6 @@ def _parts(line: str) -> Iterator[str]:
 
 def clean(text: str) -> str:
     """Return the text in compatibility form, quotes straight, emphasis gone, on one line."""
-    text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
     return " ".join(re.sub(r"[*`#>“”\"]+|(?<!\w)_+|_+(?!\w)", " ", text).split())

@@ -66,7 +66,8 @@ class Ledger:
         upto = next(later, len(self.messages)) if claim.family == "progressive" else claim.index
         acts = [a for a in self.acts if a.call.index <= upto]
         recent = [a for a in acts if a.call.index > turn]
-        if len(claim.clause.split()) > 3 and any(claim.clause in self._said(i) for i in self.customers if i <= turn):
+        echoes = claim.family in ("active", "did") and len(claim.clause.split()) > 3
+        if echoes and any(claim.clause in self._said(i) for i in self.customers if i <= turn):
             return None  # the agent repeats what the customer wrote
         if claim.senses == BARE:
             return self._judge_bare(claim, acts, recent, turn)
