@@ -249,3 +249,16 @@ def test_the_benchmarks_domains_run_whole(shared: Path, domain: str) -> None:
         ws.Row.from_json(row.to_json())
     for fault in count_faults(list(data.rows)):
         assert fault.false_alarms <= 1, fault
+
+
+def test_a_run_folder_loads_and_grades_from_the_shell(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from whilesim.cli import main
+
+    ws.simulate(tools=TOOLS, system_prompt=POLICY, situations=3, run_dir=tmp_path, progress=False)
+    assert len(ws.load(tmp_path).rows) == 6
+    done = CliRunner().invoke(main, ["grade", str(tmp_path), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output)["planned"] == 6
+    assert ws.load(tmp_path).graded

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
         RunError,
         WhilesimError,
     )
+    from whilesim.keeping.loading import concat, load
     from whilesim.keeping.rows import Row
-    from whilesim.keeping.simulation import Simulation, concat, load
+    from whilesim.keeping.simulation import Simulation
     from whilesim.situations.axes import forbid
     from whilesim.street import asimulate, simulate
     from whilesim.world.live import live
@@ -61,10 +62,10 @@ _HOMES = {
     "WhilesimError": "core.errors",
     "WorldSpec": "world.spec",
     "asimulate": "street",
-    "concat": "keeping.simulation",
+    "concat": "keeping.loading",
     "forbid": "situations.axes",
     "live": "world.live",
-    "load": "keeping.simulation",
+    "load": "keeping.loading",
     "load_plan": "cards.planning",
     "plan": "cards.planning",
     "simulate": "street",

@@ -179,8 +179,31 @@ def grade(run: str, rubric: str | None, judge: str | None, fraction: float, as_j
     Example: whilesim grade run --judge openai:gpt-4.1
     """
     data = _load(run)
-    data.grade(Path(rubric) if rubric else None, judge, fraction)
+    data.grade(Path(rubric) if rubric else None, judge, fraction=fraction)
     _show(_counts(data), as_json=as_json, text=lambda: f"{data.ledger}\n{data.pass_at}")
+
+
+@main.command()
+@_run
+@_command
+def label(run: str) -> None:
+    """Label a run's conversations by hand, one a screen: keep or drop, and why.
+
+    No verdict is shown; what a check or an oracle drops comes last, since no judge reads it.
+    Each answer is on disk at once, in labels.jsonl in the run's folder, and the same call goes
+    on where it ended.
+
+    Example: whilesim label run
+    """
+    from whilesim.chat.messages import read_messages
+    from whilesim.core.seeds import shuffled
+    from whilesim.grading.label import label as ask
+
+    played = shuffled((row for row in _load(run).rows if row.state != "failed"), 0, "label")
+    played.sort(key=lambda row: row.verdict is not None and row.verdict.rule.startswith(("check:", "oracle:")))
+    path, told = Path(run, "labels.jsonl"), {row.id: read_messages(row.messages) for row in played}
+    count = ask(told, path, answers=sys.stdin, screen=sys.stdout)
+    click.echo(f"\n{count} of {len(told)} labelled. For the judge's report type: data.trust({path.as_posix()!r})")
 
 
 @main.command()
@@ -251,7 +274,7 @@ def _make_plan(policy_file: str, tools_file: str, situations: int, seed: int) ->
 
 
 def _load(run: str) -> Any:
-    from whilesim.keeping.simulation import load
+    from whilesim.keeping.loading import load
 
     return load(run)
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from whilesim import __version__
 from whilesim.cards.plan import Plan
 from whilesim.cards.planning import plan as make_plan
 from whilesim.cards.planning import refuse_unknown
-from whilesim.chat.endpoint import Endpoint, identify, is_client, open_chat, preflight
+from whilesim.chat.endpoint import Endpoint, identify, is_client, preflight
 from whilesim.chat.loop import run
 from whilesim.chat.messages import Failure, Message, Trace
 from whilesim.chat.models import Chat, Model
@@ -40,7 +40,6 @@ from whilesim.core.templates import prompts_digest
 from whilesim.core.text import digest
 from whilesim.grading.checks.customer import check_customer
 from whilesim.grading.checks.run import run_checks
-from whilesim.keeping.grades import failed_calls
 from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.rows import Row
 from whilesim.keeping.simulation import Simulation
@@ -150,9 +149,9 @@ def _plan(plan: Plan | None, options: Mapping[str, Any]) -> Plan:
 async def _simulate(plan: Plan, agent: Any, customer: Any, how: _How) -> Simulation:
     throttle = Throttle(concurrency=how.concurrency, budget=how.budget, seed=plan.seed)
     cast = await _cast(agent, customer)
-    replies = Replies(os.path.join(how.run_dir, "replies.sqlite")) if how.run_dir and cast.models else None
     with Journal(how.run_dir, fingerprint=_fingerprint(plan, cast, how)) as journal:
-        chats = {role: open_chat(m, throttle=throttle, replies=replies) for role, m in cast.models.items()}
+        replies = Replies(os.path.join(how.run_dir, "replies.sqlite")) if how.run_dir and cast.models else None
+        chats = {role: Endpoint(m, throttle=throttle, replies=replies) for role, m in cast.models.items()}
         try:
             rows = await _play_all(plan, cast, chats, how, journal, throttle)
         finally:
@@ -229,7 +228,6 @@ async def _play_all(
         work,
         journal=journal,
         throttle=throttle,
-        concurrency=how.concurrency,
         progress=how.progress,
         clean=lambda row: not row["failure"] and not any(f["severity"] == "drop" for f in row["findings"]),
         lost=desk.lost,
@@ -262,8 +260,6 @@ class _Desk:
     def row(self, case: Case, trace: Trace) -> dict[str, Any]:
         """Check a trace and write its row."""
         card, tools = case.card, self.plan.tools
-        if trace.failed_calls is None:
-            trace = replace(trace, failed_calls=failed_calls(trace.messages, tools))
         findings = run_checks(trace.messages, tools=tools, failed=trace.failed_calls)
         findings += check_customer(card, trace.messages, customer_done=trace.stop == "customer_done")
         row = Row.from_trace(
@@ -306,6 +302,7 @@ def _manifest(plan: Plan, cast: _Cast, how: _How) -> Manifest:
         seed=plan.seed,
         models={"agent": cast.name("agent"), "customer": cast.name("customer"), "embedder": plan.embedder},
         digests=_digests(plan),
+        fingerprint=_fingerprint(plan, cast, how),
         counts={
             "situations": len(plan.cards),
             "rollouts": how.rollouts,
@@ -340,8 +337,4 @@ def _fingerprint(plan: Plan, cast: _Cast, how: _How) -> dict[str, Any]:
 
 def _parameters(cast: _Cast, role: str) -> Any:
     spec = getattr(cast, role)
-    if not isinstance(spec, Model):
-        return cast.name(role)
-    return {n: getattr(spec, n) for n in ("name", "temperature", "max_tokens", "tool_mode")} | {
-        "extra": dict(spec.extra)
-    }
+    return spec.fingerprint if isinstance(spec, Model) else cast.name(role)

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from stub import Stub, refuse
 
-from whilesim.chat.endpoint import open_chat
+from whilesim.chat.endpoint import Endpoint
 from whilesim.chat.loop import run
 from whilesim.chat.messages import Message, to_openai
 from whilesim.chat.models import CallKey, Model
@@ -156,7 +156,7 @@ async def with_whilesim(url: str, count: int, concurrency: int, **options: Any) 
     throttle = Throttle(concurrency=concurrency)
     folder = Path(options["run_dir"]) if "run_dir" in options else None
     replies = Replies(folder / "replies.sqlite") if folder and options.get("cache", True) else None
-    chat = open_chat(model, throttle=throttle, replies=replies)
+    chat = Endpoint(model, throttle=throttle, replies=replies)
 
     async def ask(messages: list[Message], key: CallKey) -> Message:
         return (await chat.reply(messages, TOOLS, key=key)).message
@@ -169,10 +169,8 @@ async def with_whilesim(url: str, count: int, concurrency: int, **options: Any) 
                 lambda job: converse(job, ask),
                 journal=journal,
                 throttle=throttle,
-                concurrency=concurrency,
                 progress=False,
             )
-            journal._memory.clear()
         assert summary.failed == 0, summary
     finally:
         if replies is not None:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whilesim.cards.needs import RUN, Phrasebook, deed, second_person, thing
+from whilesim.core.templates import load_words
 from whilesim.core.text import words
 from whilesim.showcase import demo_policy, demo_tools
 from whilesim.situations.axes import HISTORIES, STANCES, TOOL_CONDITIONS, WORLD_STATES
@@ -107,3 +108,8 @@ def test_a_reading_tool_is_named_by_what_it_reads() -> None:
 
 def test_a_goal_speaks_to_the_customer() -> None:
     assert second_person("I want my bill, tell me") == "You want your bill, tell you"
+
+
+def test_no_replacement_can_be_replaced_again() -> None:
+    soften = load_words("cards_en")["soften"]
+    assert not [word for said in soften.values() for word in words(said) if word in soften]

@@ -25,7 +25,7 @@ BARE = {"name": "bye"}
 
 def read(text, finish="stop"):
     message = Message(role="assistant", content=text, finish=finish)
-    return read_action(message, where="'m' at host", number=2)
+    return read_action(message, where="'m' at host")
 
 
 def test_the_schema_takes_a_reply_and_each_tools_arguments():
@@ -49,7 +49,7 @@ def test_an_action_becomes_an_ordinary_message():
     assert read('{"reply": "Hello."}').content == "Hello."
     called = read('```json\n{"call": "look_up", "arguments": {"id": "ü"}}\n```')
     assert called.content is None
-    assert called.tool_calls == (ToolCall(id="call_2", name="look_up", arguments='{"id": "ü"}'),)
+    assert called.tool_calls == (ToolCall(id="call_0", name="look_up", arguments='{"id": "ü"}'),)
     assert called.finish == "tool_calls"
 
 
@@ -70,7 +70,7 @@ def test_the_history_is_rewritten_into_actions():
         Message(role="assistant", content="It was sent."),
         Message(role="user", content="Thanks"),
     ]
-    body = json.loads(Writer({"model": "m"}, json_actions=True).write(said, [LOOK], None)[0])
+    body = json.loads(Writer({"model": "m"}, json_actions=True).write(said, [LOOK], None))
     first, *rest = body["messages"]
     assert "tools" not in body
     assert first["role"] == "system"
@@ -86,11 +86,11 @@ def test_the_history_is_rewritten_into_actions():
 
 
 def test_without_a_system_message_the_tools_are_explained_first():
-    body = json.loads(Writer({"model": "m"}, json_actions=True).write([], [BARE], None)[0])
+    body = json.loads(Writer({"model": "m"}, json_actions=True).write([], [BARE], None))
     assert [m["role"] for m in body["messages"]] == ["system"]
 
 
 def test_without_tools_nothing_is_rewritten():
     said = [Message(role="assistant", content="plain")]
-    body = json.loads(Writer({"model": "m"}, json_actions=True).write(said, (), None)[0])
+    body = json.loads(Writer({"model": "m"}, json_actions=True).write(said, (), None))
     assert body["messages"] == [{"role": "assistant", "content": "plain"}]

@@ -9,11 +9,10 @@ import pytest
 from stub import Stub, refuse
 
 from whilesim.chat.bridge import find_price
-from whilesim.chat.endpoint import open_chat, price_of
+from whilesim.chat.endpoint import Endpoint, price_of
 from whilesim.chat.loop import run
 from whilesim.chat.messages import Message
 from whilesim.chat.models import Model, resolve_model
-from whilesim.chat.throttle import Throttle
 from whilesim.core.errors import InputError, ModelError
 
 TOOLS = ({"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}},)
@@ -22,8 +21,8 @@ TOOLS = ({"type": "function", "function": {"name": "look_up", "parameters": {"ty
 def test_neither_litellm_nor_openai_is_loaded_for_a_price_or_an_endpoint():
     code = (
         "import sys, os; os.environ['OPENAI_API_KEY'] = 'k';"
-        "from whilesim.chat.endpoint import open_chat;"
-        "chat = open_chat('openai:gpt-4.1-mini'); assert chat.price;"
+        "from whilesim.chat.endpoint import Endpoint;"
+        "chat = Endpoint('openai:gpt-4.1-mini'); assert chat.price;"
         "print([m for m in ('litellm', 'openai', 'datasets', 'torch') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -50,7 +49,7 @@ def litellm():
 class TestThroughLitellm:
     def ask(self, stub, **model):
         async def once():
-            chat = open_chat(Model("hosted_vllm/NAME", base_url=stub.url, **model), throttle=Throttle(retry_for=5))
+            chat = Endpoint(Model("hosted_vllm/NAME", base_url=stub.url, **model))
             try:
                 return await chat.reply([Message(role="user", content="Hello")], TOOLS)
             finally:

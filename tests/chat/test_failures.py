@@ -53,7 +53,7 @@ def test_a_long_error_is_shortened_and_says_what_to_do():
         ({"retry-after": "86400"}, LONGEST_PAUSE),
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after": "soon"}, None),
-        ({"retry-after": "nan"}, None),
+        ({"retry-after": "nan"}, 0.0),
         (
             {"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"},
             30.0,

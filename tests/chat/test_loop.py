@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import os
 import signal
 import threading
-import time
 
 import pytest
 
-from whilesim.chat.loop import call, on_interrupt, run
+from whilesim.chat.loop import on_interrupt, run
 from whilesim.core.errors import RunError
 
 
@@ -46,32 +44,13 @@ def test_waiting_for_oneself_is_an_error():
         run(inside())
 
 
-def test_sync_callables_run_beside_the_loop_and_async_ones_on_it():
-    name = contextvars.ContextVar("name", default="")
-
-    def sync(word):
-        time.sleep(0.2)
-        return word, threading.current_thread().name, name.get()
-
-    class Asked:
-        async def __call__(self, word):
-            return word, threading.current_thread().name
-
+def test_many_blocking_functions_wait_at_once():
     async def go():
-        name.set("mine")
-        began = time.monotonic()
-        found = await asyncio.gather(*(call(sync, i) for i in range(40)), call(Asked(), "a"))
-        return found, time.monotonic() - began
+        gate = threading.Barrier(100)  # opens when all hundred wait before it
+        loop = asyncio.get_running_loop()
+        return await asyncio.gather(*(loop.run_in_executor(None, gate.wait, 60) for _ in range(100)))
 
-    found, seconds = run(go())
-    assert [f[0] for f in found] == [*range(40), "a"]
-    assert all(f[1].startswith("whilesim-call") and f[2] == "mine" for f in found[:40])
-    assert found[40][1] == "whilesim"
-    assert seconds < 0.2 * 40 / 4
-
-
-def test_a_function_that_returns_an_awaitable_is_awaited():
-    assert run(call(lambda: where())) == "whilesim"
+    assert sorted(run(go())) == list(range(100))
 
 
 @pytest.fixture

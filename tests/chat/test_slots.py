@@ -15,12 +15,13 @@ class Clock:
         return self.now
 
 
-def seconds_of(slots, clock, windows, outcome):
-    """Let so many seconds pass, each with 40 outcomes: answered after some seconds, or refused."""
+def seconds_of(slots, clock, windows, outcome, count=lambda: 40):
+    """Let so many seconds pass, each with so many outcomes: answered after some seconds, or refused."""
     limits = []
     for second in range(windows):
-        for i in range(40):
-            clock.now += 1.001 / 40
+        outcomes = int(count())
+        for i in range(outcomes):
+            clock.now += 1.001 / outcomes
             found = outcome(second, i)
             if found is None:
                 slots.strained(refused=True)
@@ -46,9 +47,10 @@ def test_refusals_that_depend_on_load_cut_until_they_stop():
     assert sum(limits[10:]) / 20 < 45
 
 
-def test_a_cut_that_does_not_help_is_taken_back():
+def test_a_cut_that_costs_answers_is_taken_back():
     slots = Slots(64, clock := Clock())
-    limits = seconds_of(slots, clock, 12, lambda _, i: None if i % 3 == 0 else 0.05)  # whatever the load
+    refused = lambda _, i: None if i % 3 == 0 else 0.05  # noqa: E731  whatever the load
+    limits = seconds_of(slots, clock, 12, refused, lambda: slots.limit)
     assert limits[0] < 64
     assert limits[1:] == [64.0] * 11
 

@@ -47,7 +47,7 @@ def test_a_call_without_an_answer_gives_its_reservation_back_unless_it_may_be_bi
             await throttle.reserve(0.0, 60)
             throttle.settle(0.0, 60, None)
         await throttle.reserve(0.0, 60)
-        throttle.settle(0.0, 60, None, billed=True)
+        throttle.settle(0.0, 60, Usage(calls=1))
         with pytest.raises(ModelError, match="budget is used up"):
             await throttle.reserve(0.0, 60)
 

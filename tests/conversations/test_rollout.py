@@ -60,8 +60,8 @@ def run(agent: Any, customer: Any = None, world: Any = None, **stage: Any) -> Tr
     return asyncio.run(play(Case(card=CARD, rollout=0, seed=1), made, world or Desk()))
 
 
-def call(name: str, arguments: str = "{}", id: str = "c1") -> dict[str, Any]:
-    return {"tool_calls": [{"id": id, "function": {"name": name, "arguments": arguments}}]}
+def call(name: str, arguments: str = "{}", call_id: str = "c1") -> dict[str, Any]:
+    return {"tool_calls": [{"id": call_id, "function": {"name": name, "arguments": arguments}}]}
 
 
 def roles(trace: Trace) -> str:

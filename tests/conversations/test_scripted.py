@@ -159,6 +159,10 @@ def test_trouble_is_read_from_a_reply(reply: str, trouble: str | None) -> None:
 def test_named_values_are_read_the_latest_first() -> None:
     from whilesim.chat.messages import Message
 
+    assert pairs_said([Message(role="user", content="phone: 134-6372 phone number: 630-8949")]) == [
+        ("phone", "134-6372"),
+        ("phone number", "630-8949"),
+    ]
     talk = [Message(role="user", content="order id: W1"), Message(role="user", content="email: a@b.co, order id: W2")]
     assert pairs_said(talk)[:2] == [("email", "a@b.co"), ("order id", "W2")]
 

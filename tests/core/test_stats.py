@@ -183,7 +183,14 @@ def test_pass_at_leaves_out_and_counts_tasks_with_too_few_tries() -> None:
 
 def test_pass_at_of_nothing_says_so() -> None:
     assert str(pass_at([])) == "pass@k n/a (no task was tried)"
-    assert pass_at([(1, 1)], ks=[4]).at[4].value is None
+    assert str(pass_at([(0, 0)])) == "pass@k n/a (no task was tried)"
+
+
+@pytest.mark.parametrize(("tries", "ks"), [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (5, [1, 2, 4, 5])])
+def test_pass_at_doubles_k_up_to_all_tries(tries: int, ks: list[int]) -> None:
+    found = pass_at([(tries, 1), (tries, 0)])
+    assert list(found.at) == ks
+    assert list(found.hat) == ks[1:]
 
 
 def test_pass_at_handles_ten_thousand_tasks_with_eight_tries() -> None:

@@ -67,8 +67,8 @@ def test_an_unreadable_answer_is_asked_for_once_more_and_told_why() -> None:
 def test_a_judge_that_cannot_be_read_twice_leaves_the_row_unjudged(last: str | None) -> None:
     with pytest.raises(JudgeError, match="one JSON object and nothing else") as caught:
         ask(Scripted(["no JSON", last]))
-    assert caught.value.raw == (last or "")  # type: ignore[attr-defined]
-    assert caught.value.usage.calls == 2  # type: ignore[attr-defined]
+    assert caught.value.raw == (last or "")
+    assert caught.value.usage.calls == 2
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def score(value: str, name: str = "ux") -> str:
 def test_anything_else_is_an_error_and_never_a_score(wrong: str) -> None:
     with pytest.raises(JudgeError) as caught:
         read_judgement(wrong, RUBRIC)
-    assert caught.value.raw == wrong  # type: ignore[attr-defined]
+    assert caught.value.raw == wrong
     assert len(str(caught.value)) < 1000
 
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
 from judges import called, said
 
+from whilesim.cli import main
+from whilesim.core.errors import InputError
 from whilesim.grading.label import label
 from whilesim.grading.trust import read_labels
+from whilesim.showcase import demo_policy, demo_tools
+from whilesim.street import simulate
 
 CONVERSATIONS = {
     "a": said("Cancel 7", called("cancel_order", '{"ok": true}', order_id="7"), "Done."),
@@ -47,6 +54,15 @@ def test_a_session_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
     assert session(file, "")[0] == 2
 
 
+def test_a_file_that_holds_no_labels_of_these_conversations_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "labels.jsonl"
+    for line, message in [('{"id": "z", "keep": true}', "no such row"), ('{"name": "a"}', "must say which and what")]:
+        file.write_text(line, encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            session(file, "k\n\n")
+        assert file.read_text(encoding="utf-8") == line
+
+
 def test_undo_takes_back_the_last_answer_and_asks_again(tmp_path: Path) -> None:
     file = tmp_path / "labels.jsonl"
     session(file, "u\nk\nfine\nu\nd\nrude after all\nq\n")
@@ -69,3 +85,16 @@ def test_the_screen_shows_calls_and_nothing_that_could_drive_a_terminal(tmp_path
     assert "second line" in screen
     assert not {c for c in screen if not c.isprintable()} - {"\n"}
     assert "Ask before you cancel" not in screen
+
+
+def test_the_command_asks_first_about_rows_that_a_judge_may_read_and_goes_on_where_it_ended(tmp_path: Path) -> None:
+    data = simulate("scripted", tools=demo_tools(), system_prompt=demo_policy(), situations=8, rollouts=1).grade()
+    data.save(tmp_path)
+    told = CliRunner().invoke(main, ["label", str(tmp_path)], input="s\n" * 8)
+    shown = re.findall(r"=== (\S+): ", told.output)
+    assert set(shown[: len(data.kept)]) == {row.id for row in data.kept.rows}
+    assert {row.id for row in data.dropped.rows} == set(shown[len(data.kept) :]) != set()
+    for count in (1, 2):
+        told = CliRunner().invoke(main, ["label", str(tmp_path)], input="k\nfine\nq\n")
+        assert (told.exit_code, f"{count} of 8 labelled" in told.output) == (0, True)
+    assert on_disk(tmp_path / "labels.jsonl") == [(row_id, True, "fine") for row_id in shown[:2]]

@@ -29,7 +29,6 @@ from whilesim.grading.rubric import read_rubric
 from whilesim.grading.trust import (
     Case,
     Reader,
-    Thresholds,
     Trust,
     measure_trust,
     probe_injection,
@@ -61,8 +60,8 @@ async def read_all(chat: Ruled, count: int) -> list[Case]:
 LABELS = {f"r{i}": i % 2 == 0 for i in range(60)}
 
 
-def measure(chat: Ruled, count: int = 40, **options: Any) -> Trust:
-    return asyncio.run(measure_trust(Reader(chat, RUBRIC, "m"), cases(chat, count), LABELS, **options))
+def measure(chat: Ruled, count: int = 40) -> Trust:
+    return asyncio.run(measure_trust(Reader(chat, RUBRIC, "m"), cases(chat, count), LABELS))
 
 
 def test_an_honest_judge_is_admitted() -> None:
@@ -150,10 +149,6 @@ def test_a_judge_is_not_admitted_on_what_could_not_be_measured() -> None:
     none = asyncio.run(measure_trust(Reader(honest(), RUBRIC), cases(honest(), 2), {}))
     assert none.agreement.value is None
     assert "kappa cannot be had: nothing was labelled by both" in none.against
-    low = Thresholds(labels=1, kappa=0.0, kappa_low=-1.0)
-    assert measure(honest(), 4, thresholds=low).admitted
-    with pytest.raises(InputError, match="Grade with a judge first"):
-        asyncio.run(measure_trust(Reader(honest(), RUBRIC), [], {}))
 
 
 def test_labels_are_read_from_mappings_lists_and_files(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def pairs_of(values):
 
 
 def certify(make, rows, axes=AXES):
-    return Certificate.build(axes, Manifest(axes=axes).feasible(), rows, tools=make.tools)
+    return Certificate.build(Manifest(axes=axes), rows, make.tools)
 
 
 def test_every_pair_of_a_kept_row_in_which_all_happened_is_kept(make):
@@ -95,7 +95,7 @@ def test_pairs_that_cannot_meet_are_not_in_the_denominator(make):
     manifest = Manifest(axes=AXES, infeasible=[["tool", "get_order", "tool_condition", "timeout"]])
     feasible = manifest.feasible()
     assert len(feasible) == 39
-    found = Certificate.build(AXES, feasible, [make.row(verdict=True)], tools=make.tools)
+    found = Certificate.build(manifest, [make.row(verdict=True)], make.tools)
     assert (found.feasible, found.kept) == (39, 10)
 
 

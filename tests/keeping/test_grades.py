@@ -11,10 +11,10 @@ from whilesim.chat.messages import Message
 from whilesim.chat.models import Reply
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError, JudgeError, ModelError, RunError
-from whilesim.keeping.grades import failed_calls
 from whilesim.keeping.judging import choose_judge
+from whilesim.keeping.loading import load
 from whilesim.keeping.manifest import Manifest
-from whilesim.keeping.simulation import Simulation, load
+from whilesim.keeping.simulation import Simulation
 
 RUBRIC = {"policy": "Follows the policy.", "manners": "Is polite."}
 
@@ -198,9 +198,8 @@ def test_calls_that_a_world_does_not_speak_of_are_guessed_from_their_replies(mak
         Message(role="tool", content='{"error": "not allowed"}', tool_call_id="call_1"),
         Message(role="assistant", content="I am sorry, this failed."),
     )
-    assert failed_calls(said, make.tools) == ("call_1",)
-    assert failed_calls(said, make.tools, ()) == ()
-    assert make.row(messages=said, failed_calls=None).failed_calls is None
+    assert make.row(messages=said, failed_calls=None).failed_calls == ["call_1"]
+    assert make.row(messages=said, failed_calls=()).failed_calls == []
 
 
 def test_more_of_the_survivors_can_be_read_later(data):
@@ -214,7 +213,7 @@ def test_more_of_the_survivors_can_be_read_later(data):
 
 
 def test_a_judge_is_admitted_by_labels_and_then_may_be_required(make, tmp_path):
-    rows = [make.row(card=f"s{i:02}") for i in range(32)]
+    rows = [make.row(card=f"s{i:02}") for i in range(30)]
     Simulation(rows).save(tmp_path)
     data = load(tmp_path)
     sure = FakeJudge()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from io import BytesIO
 from pathlib import Path
 
+import pyarrow.parquet as parquet
 import pytest
 from fake_hub import FakeHub
 
@@ -18,13 +20,12 @@ from whilesim.keeping.manifest import Manifest
 PUSH = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from conftest import POLICY, TOOLS, call, make_finding, make_row, talk
+from conftest import call, make_finding, make_row, talk
 from whilesim.chat.messages import Message
 from whilesim.keeping.manifest import Manifest
-from whilesim.keeping.simulation import Simulation, load
+from whilesim.keeping.loading import load
+from whilesim.keeping.simulation import Simulation
 from whilesim.core.errors import InputError
-from whilesim.core.seeds import shuffled
-from whilesim.situations.policy import Policy
 from datasets import load_dataset
 
 thought = talk(Message(role="assistant", content="No. \\ud800 | <b>", reasoning="Secret."))
@@ -56,13 +57,9 @@ assert "Secret" not in str(again.rows)
 
 second = data.push_to_hub("you/support", reasoning=True)
 assert second.replaced == first.revision and dict(second.rows) == {"train": 24}
-seen = load_dataset("you/support")
-assert list(seen) == ["train"]
 back = load("you/support")
-assert back.rows == [r for r in data.rows if not r.loose_calls]
+assert list(back) == [r for r in data if not r.loose_calls]
 assert back.kept.pass_at.at[1].value == data.filter(lambda r: not r.loose_calls).kept.pass_at.at[1].value
-old = load_dataset("you/support", revision=first.revision)
-assert len(old["train"]) + len(old["test"]) == 16
 try:
     load("you/nothing")
 except InputError as error:
@@ -94,7 +91,9 @@ def test_a_push_is_one_commit_with_a_card_and_reads_back_equal(tmp_path):
     assert sorted(repo.commits[1][1]) == [
         ".gitattributes", "README.md", "data/test-00000-of-00001.parquet", "data/train-00000-of-00001.parquet", "manifest.json",
     ]  # fmt: skip
-    assert "data/test-00000-of-00001.parquet" not in repo.files
+    assert [path for path in repo.files if path.startswith("data/")] == ["data/train-00000-of-00001.parquet"]
+    kept = [parquet.read_table(BytesIO(data)) for path, data in repo.commits[1][1].items() if path.startswith("data/")]
+    assert sum(table.num_rows for table in kept) == 16
     card = repo.files["README.md"].decode()
     assert "| 26 | 17 | 8 | 1 | 0 |" in card
     assert "pass@1 0.6" in card
@@ -112,7 +111,7 @@ def test_ids_sort_as_people_count(make):
 
 def test_what_cannot_be_pushed_is_refused_before_any_call(make):
     with pytest.raises(InputError, match="'support' names no dataset"):
-        push([make.row()], Manifest(), "support", private=True, splits={"train": 1.0})
+        push([make.row()], Manifest(), "support", private=True, splits={"train": 1.0}, reasoning=False)
     broken = make.row(messages=make.talk(make.call("get_order", "{oops")))
     with pytest.raises(InputError, match="none of 1 rows can be published"):
-        push([broken], Manifest(), "you/support", private=True, splits={"train": 1.0})
+        push([broken], Manifest(), "you/support", private=True, splits={"train": 1.0}, reasoning=False)

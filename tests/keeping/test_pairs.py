@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whilesim.chat.messages import Message
-from whilesim.keeping.pairs import build_pairs
+from whilesim.keeping.pairs import build_pairs as build
 
 GOOD = "I cannot do that: the policy does not allow it."
 BAD = "Done! Your order has been cancelled right now."
+
+
+def build_pairs(rows):
+    left_out = Counter()
+    return build(rows, left_out), {why.removeprefix("candidate pairs: "): n for why, n in left_out.items()}
 
 
 def said(text):
@@ -19,12 +26,11 @@ def said(text):
 def test_a_kept_and_a_dropped_rollout_part_at_the_first_turn_that_differs(make):
     right = make.row(messages=make.talk(said(GOOD)), verdict=True)
     wrong = make.row(messages=make.talk(said(BAD), Message(role="user", content="ok")), rollout=1, verdict=False)
-    found = build_pairs([right, wrong])
-    (pair,) = found.pairs
+    (pair,), left_out = build_pairs([right, wrong])
     assert pair.prompt == right.messages[:2] == wrong.messages[:2]
     assert (pair.chosen["content"], pair.rejected["content"]) == (GOOD, BAD)
     assert (pair.cause, pair.reason, pair.rows) == ("rollouts", "because", ("s001/r0", "s001/r1"))
-    assert not found.left_out
+    assert not left_out
 
 
 def test_ids_of_calls_and_thoughts_are_no_difference(make):
@@ -33,7 +39,7 @@ def test_ids_of_calls_and_thoughts_are_no_difference(make):
     other = Message(role="tool", content="{}", tool_call_id="call_9")
     right = make.row(messages=make.talk(make.call("get_order", look), reply, said(GOOD)), verdict=True)
     messages = make.talk(make.call("get_order", '{"order_id":"W1"}', "call_9"), other, said(BAD))
-    (pair,) = build_pairs([right, make.row(messages=messages, rollout=1, verdict=False)]).pairs
+    (pair,), _ = build_pairs([right, make.row(messages=messages, rollout=1, verdict=False)])
     assert pair.rejected["content"] == BAD
     assert len(pair.prompt) == 4
 
@@ -53,9 +59,9 @@ def test_candidates_that_give_no_pair_are_counted(make):
         wrong(5, make.call("cancel_order", "{broken")),
         wrong(6, said(GOOD), said(BAD)),
     ]
-    found = build_pairs(rows)
-    assert not found.pairs
-    assert found.left_out == {
+    pairs, left_out = build_pairs(rows)
+    assert not pairs
+    assert left_out == {
         "customer or world differ first": 2,
         "lengths beyond a factor of two": 1,
         "never differ": 1,
@@ -78,7 +84,7 @@ def test_twins_give_a_pair_each_way_after_the_result_that_differs(make):
         twin_of="s001",
         values={"world_state": "missing"},
     )
-    pairs = build_pairs([there, gone]).pairs
+    pairs, _ = build_pairs([there, gone])
     assert [p.rows for p in pairs] == [("s001/r0", "s001t/r0"), ("s001t/r0", "s001/r0")]
     for pair, right, wrong in zip(pairs, (there, gone), (gone, there), strict=True):
         assert pair.prompt == right.messages[:4]
@@ -91,9 +97,9 @@ def test_twins_give_a_pair_each_way_after_the_result_that_differs(make):
 def test_twins_whose_customers_differ_first_give_no_pair(make):
     there = make.row(messages=make.talk(said(GOOD)), verdict=True)
     gone = make.row(card="s001t", messages=make.talk(said(BAD)), verdict=True, twin_of="s001")
-    found = build_pairs([there, gone])
-    assert not found.pairs
-    assert found.left_out == {"no tool result differs first": 1}
+    pairs, left_out = build_pairs([there, gone])
+    assert not pairs
+    assert left_out == {"no tool result differs first": 1}
 
 
 TURNS = st.lists(st.sampled_from([GOOD, BAD, "Let me see.", "x" * 400]), min_size=1, max_size=4)
@@ -107,10 +113,10 @@ def test_whatever_the_rollouts_a_pair_shares_its_prompt_and_ends_in_one_turn_eac
         messages = [m for text in texts for m in (said(text), Message(role="user", content="go on"))][:-1]
         rows.append(make.row(messages=make.talk(*messages), rollout=rollout, verdict=keep))
     by_id = {row.id: row for row in rows}
-    found = build_pairs(rows)
+    pairs, left_out = build_pairs(rows)
     dropped = sum(not keep for _, keep in talks) if any(keep for _, keep in talks) else 0
-    assert len(found.pairs) + sum(found.left_out.values()) == dropped
-    for pair in found.pairs:
+    assert len(pairs) + sum(left_out.values()) == dropped
+    for pair in pairs:
         right, wrong = (by_id[name] for name in pair.rows)
         cut = len(pair.prompt)
         assert pair.prompt == right.messages[:cut] == wrong.messages[:cut]

@@ -11,8 +11,9 @@ from whilesim.chat.messages import Failure, Message
 from whilesim.core.errors import InputError, RunError
 from whilesim.keeping import folders
 from whilesim.keeping.folders import RowFile
+from whilesim.keeping.loading import concat, load
 from whilesim.keeping.manifest import Manifest, join_manifests
-from whilesim.keeping.simulation import Simulation, concat, load
+from whilesim.keeping.simulation import Simulation
 from whilesim.situations.axes import Axis
 from whilesim.situations.policy import Clause, Policy
 
@@ -90,6 +91,7 @@ def test_a_saved_part_knows_the_ledger_of_the_whole(data, tmp_path):
     assert part.ledger.planned == 5
     assert part.manifest.record["ledger"]["planned"] == 10
     assert part.grade().manifest.record == {}
+    assert (part.ledger.planned, part.ledger.failed) == (5, 0)
 
 
 def test_rows_of_a_large_file_are_read_when_they_are_looked_at(data, tmp_path, monkeypatch):
@@ -229,7 +231,9 @@ def test_a_manifest_gives_back_policy_axes_and_pairs(tmp_path):
     clause = Clause(id="c01", text="Be kind.", tools=("get_order",), span=(0, 8))
     policy = Policy(text="Be kind.", clauses=(clause,))
     axes = (Axis("a", ("x", "y")), Axis("b", ("u", "v")))
-    made = Manifest.describe(policy=policy, tools=(), axes=axes, infeasible=[(("a", "x"), ("b", "u"))], seed=5)
+    made = Manifest.describe(
+        policy=policy, tools=(), axes=axes, infeasible=[(("a", "x"), ("b", "u"))], fingerprint={"seed": 5}
+    )
     made.write(tmp_path / "manifest.json")
     read = Manifest.read(tmp_path / "manifest.json")
     assert read == made

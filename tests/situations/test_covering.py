@@ -8,6 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from whilesim.core.errors import InputError
 from whilesim.core.seeds import derive
 from whilesim.situations.axes import Axis, Rule, forbid
 from whilesim.situations.covering import Covering, cover
+from whilesim.situations.skeleton import exact, squares
 
 S1 = (16, 13, 10, 5, 5, 5)
 
@@ -123,9 +125,10 @@ def test_rows_are_as_many_as_asked_for_and_different(sizes: list[int], rows: int
         (S1, 3, 2_080),
         ((15, 15, 15, 14, 5, 4), 2, 225),
         ((6,) * 6, 2, 44),
-        ((6, 6, 6, 6, 5, 4), 3, 253),
+        ((6, 6, 6, 6, 5, 4), 3, 240),
         ((12, 12, 12, 4), 2, 144),
         ((20, 20, 20, 20, 20, 5), 2, 400),
+        ((40, 38, 37, 3), 2, 1_520),
     ],
 )
 def test_coverings_are_as_small_as_known(sizes: tuple[int, ...], strength: int, most: int) -> None:
@@ -133,6 +136,23 @@ def test_coverings_are_as_small_as_known(sizes: tuple[int, ...], strength: int, 
     found = cover(axes, strength)
     assert len(found.rows) <= most
     assert covered(found.rows, strength) == feasible(axes, strength)
+
+
+@pytest.mark.parametrize("q", [2, 3, 4, 8, 9, 25, 37, 49, 64, 81])
+def test_squares_are_orthogonal_in_every_field(q: int) -> None:
+    rows = squares([q] * min(q + 1, 5))
+    assert len(rows) == q * q
+    for a, b in itertools.combinations(range(rows.shape[1]), 2):
+        assert len({(int(row[a]), int(row[b])) for row in rows}) == q * q
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(1, 16), min_size=2, max_size=6), st.integers(2, 3))
+def test_algebra_never_leaves_two_of_the_largest_axes_apart(sizes: list[int], strength: int) -> None:
+    sizes.sort(reverse=True)
+    for rows in exact(sizes, min(strength, len(sizes))):
+        assert len({tuple(row[:strength]) for row in rows.tolist()}) == len(rows)
+        assert (rows < np.array(sizes)).all()
 
 
 @pytest.mark.parametrize("seed", range(2))

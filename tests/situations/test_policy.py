@@ -120,6 +120,7 @@ def test_what_is_no_text_is_refused():
         "```\n# Rules\n- Never share keys.\n```\n",
         "<examples>\nYou must read this.\n</examples>\n\n<rules>\nNever share keys.\n</rules>\n",
         "Hi <First Name>, <Last Name> of <Company>!\n\n- Never share keys.\n",
+        "```\n```\n\n- Never share keys.\n",
         "```\nCustomer: must I?\nAgent: You must.\n```\n\n- Never share keys.\n",
     ],
 )

@@ -47,14 +47,6 @@ DIALECTS = {
             ]
         }
     ],
-    "bedrock": {"tools": [{"toolSpec": {"name": "find_parcel", "description": "Find a parcel.", "inputSchema": {"json": SCHEMA}}}]},
-    "cohere": [
-        {
-            "name": "find_parcel",
-            "description": "Find a parcel.",
-            "parameter_definitions": {"parcel_id": {"type": "str", "required": True}},
-        }
-    ],
     "smolagents": [{"name": "find_parcel", "description": "Find a parcel.", "inputs": {"parcel_id": {"type": "string"}}}],
     "bfcl": [{**PLAIN, "parameters": {**SCHEMA, "type": "dict"}}],
     "toolbench": [
@@ -66,7 +58,6 @@ DIALECTS = {
         }
     ],
     "a list of arguments": [{**PLAIN, "parameters": [{"name": "parcel_id", "type": "string", "required": True}]}],
-    "arguments as JSON text": [{**PLAIN, "parameters": json.dumps(SCHEMA)}],
     "tools as JSON text": json.dumps([PLAIN]),
     "tools as JSON lines": json.dumps(PLAIN) + "\n\n" + json.dumps({**PLAIN, "name": "second"}),
     "each tool as JSON text": [json.dumps(PLAIN)],
@@ -111,7 +102,6 @@ ARGUMENTS = [
     ({"allOf": [{"$ref": "#/$defs/Box"}], "description": "mine"}, {"type": "object", "properties": {"w": {"type": "number"}}, "description": "mine"}),
     ({"anyOf": [{"$ref": "#/$defs/Box"}, {"type": "object", "additionalProperties": True}]}, {"type": "object", "properties": {"w": {"type": "number"}}}),
     ({"type": "array", "items": [{"type": "float"}, {"type": "string"}]}, {"type": "array", "prefixItems": [{"type": "number"}, {"type": "string"}]}),
-    ({"type": "integer", "minimum": 3, "exclusiveMinimum": True}, {"type": "integer", "exclusiveMinimum": 3}),
     ({"type": "string", "example": "W1"}, {"type": "string", "examples": ["W1"]}),
     ({"type": "string", "enum": None, "description": None}, {"type": "string"}),
     ({"type": "object", "properties": {"type": {"type": "str"}, "$ref": {"type": "str"}}}, {"type": "object", "properties": {"type": {"type": "string"}, "$ref": {"type": "string"}}}),
@@ -167,13 +157,6 @@ def test_a_required_argument_without_description_accepts_anything():
     tool = one([{"name": "x", "parameters": {"type": "object", "properties": {}, "required": ["a"]}}])
     assert tool.parameters["properties"] == {"a": {}}
     assert "required but not described" in tool.notes[0]
-
-
-def test_a_union_of_objects_at_the_top_is_one_object():
-    options = [{"type": "object", "properties": {"id": {}, k: {}}, "required": ["id", k]} for k in ("email", "phone")]
-    tool = one([{"name": "x", "parameters": {"anyOf": options}}])
-    assert list(tool.parameters["properties"]) == ["id", "email", "phone"]
-    assert tool.parameters["required"] == ["id"]
 
 
 NAMES = [
@@ -258,6 +241,7 @@ ERRORS = [
     ([{"name": "x", "parameters": {"type": "object", "properties": {"a": "string"}}}], "at properties.a"),
     ([{"name": "x", "parameters": {"type": "array"}}], "have the type 'array', but a tool is called with named arguments"),
     ([{"name": "x", "parameters": 5}], "schema of its arguments is 5"),
+    ([{"name": "x", "parameters": "{}"}], "schema of its arguments is '{}'"),
     ([{"name": "x", "parameters": [{"type": "string"}]}], "without a 'name'"),
     ([{"name": "x", "effect": "delete"}], "effect 'delete' is not known. Type 'read'"),
     ({"openapi": "3.1.0", "paths": {}}, "no operation under 'paths'"),
@@ -329,23 +313,16 @@ def test_a_description_that_is_an_id_counts_too():
 
 
 def test_what_a_source_shows_of_replies_is_kept():
-    shown = {
-        **PLAIN,
-        "examples": [{"arguments": {"parcel_id": "P1"}, "reply": {"weight": 2}}],
-        "returns": {"type": "dict"},
-    }
-    assert one([shown]).examples == (({"parcel_id": "P1"}, {"weight": 2}),)
-    assert one([shown]).returns == {"type": "object"}
+    assert one([{**PLAIN, "returns": {"type": "dict"}}]).returns == {"type": "object"}
+    assert one([{**PLAIN, "result": {"type": "string"}}]).returns == {"type": "string"}
     told = {**PLAIN, "description": 'Find a parcel. Returns: {"weight": 2, "status": "sent"} or an error.'}
     assert one([told]).examples == (({}, {"weight": 2, "status": "sent"}),)
 
 
-def test_a_reply_that_is_no_schema_is_an_example_and_a_wrong_schema_is_left_out_aloud():
-    assert one([{**PLAIN, "response": {"weight": 2}}]).examples == (({}, {"weight": 2}),)
+def test_a_wrong_schema_of_a_reply_is_left_out_aloud():
     tool = one([{**PLAIN, "response": {"type": "a list of parcels"}}])
     assert tool.returns is None
     assert "schema of its reply was left out" in tool.notes[0]
-    assert one([{**PLAIN, "result": {"type": "string"}}]).returns == {"type": "string"}
 
 
 KEYS = [

@@ -72,16 +72,6 @@ def numpy(parcel_id, size=None):
     """
 
 
-def sphinx(parcel_id, count: int = 3):
-    """Count parcels.
-
-    :param str parcel_id: Which parcel,
-        as printed on it.
-    :param count: how many
-    :returns: a number
-    """
-
-
 def test_a_google_docstring_is_read():
     tool = one(google)
     assert tool.name == "google"
@@ -116,16 +106,6 @@ def test_a_numpy_docstring_gives_types_where_the_signature_has_none():
     assert tool.parameters["properties"]["size"]["description"] == "How big it is."
     assert tool.parameters["required"] == ["parcel_id"]
     assert tool.examples == (({}, {"grams": 20}),)
-
-
-def test_a_sphinx_docstring_is_read():
-    tool = one(sphinx)
-    assert tool.description == "Count parcels."
-    assert tool.parameters["properties"]["parcel_id"] == {
-        "type": "string",
-        "description": "Which parcel, as printed on it.",
-    }
-    assert tool.parameters["properties"]["count"] == {"type": "integer", "default": 3, "description": "how many"}
 
 
 def test_methods_partials_and_callable_objects_are_functions_too():
@@ -171,20 +151,12 @@ raise RuntimeError("never executed")
 SHELVES = [{"name": "Top shelf", "description": "Records of a make-believe store, not tools."}]
 BY_ID = {"s1": {"name": "Top shelf", "description": "Nor are these."}}
 
-class Size(str, Enum):
-    SMALL = "small"
-    LARGE = "large"
-
-class Box(BaseModel):
-    width: float
-    label: str = ""
-
 def _hidden(a): "Not a tool."
 
 def helper(a):
     pass
 
-async def send_parcel(ctx: RunContextWrapper[Any], box: Box, size: Size = Size.SMALL, to: Optional[str] = None, *, tags: list[str] | None = None) -> dict:
+async def send_parcel(ctx: RunContextWrapper[Any], box: Box, size: Literal["small", "large"] = Size.SMALL, to: Optional[str] = None, *, tags: list[str] | None = None) -> dict:
     """Send a parcel.
 
     Args:
@@ -198,8 +170,7 @@ def test_source_is_read_without_importing_it():
     assert (tool.name, tool.effect) == ("send_parcel", "write")
     properties = tool.parameters["properties"]
     assert list(properties) == ["box", "size", "to", "tags"]
-    assert properties["box"]["properties"] == {"width": {"type": "number"}, "label": {"type": "string"}}
-    assert properties["box"]["required"] == ["width"]
+    assert properties["box"] == {"description": "What to send."}
     assert properties["size"] == {"type": "string", "enum": ["small", "large"]}
     assert properties["to"] == {"type": ["string", "null"], "default": None}
     assert properties["tags"]["type"] == ["array", "null"]
@@ -238,7 +209,7 @@ OPENAPI = {
         "/parcels/search": {
             "post": {"operationId": "parcelSearch", "parameters": [{"name": "q", "in": "query", "schema": {"type": "string", "nullable": True}}, {"name": "X-Key", "in": "header", "schema": {}}]}
         },
-        "/labels": {"post": {"operationId": "labels", "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}, "security": [{"oauth": ["labels:read"]}]}},
+        "/labels": {"post": {"operationId": "labels", "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}}},
         "/void": {"post": {"operationId": "postVoid"}},
     },
     "components": {
@@ -255,7 +226,7 @@ OPENAPI = {
 def test_openapi_operations_become_tools():
     tools = {t.name: t for t in parse_tools(OPENAPI)}
     assert list(tools) == ["parcelGet", "patch_parcels_parcelId", "parcelSearch", "labels", "postVoid"]
-    assert [t.effect for t in tools.values()] == ["read", "write", "read", "read", "write"]
+    assert [t.effect for t in tools.values()] == ["read", "write", "read", "write", "write"]
     found = tools["parcelGet"]
     assert found.parameters["required"] == ["parcelId"]
     assert found.returns["properties"]["inside"] == {"type": "object"}
@@ -263,15 +234,3 @@ def test_openapi_operations_become_tools():
     assert set(tools["patch_parcels_parcelId"].parameters["required"]) == {"parcelId", "label"}
     assert tools["parcelSearch"].parameters["properties"] == {"q": {"type": ["string", "null"]}}
     assert tools["labels"].parameters["required"] == ["body"]
-
-
-def test_swagger_two_is_read_as_well():
-    body = {"name": "change", "in": "body", "schema": {"$ref": "#/definitions/Change"}}
-    query = {"name": "day", "in": "query", "type": "string", "required": True}
-    document = {
-        "swagger": "2.0",
-        "paths": {"/p": {"put": {"operationId": "putP", "parameters": [body, query]}}},
-        "definitions": {"Change": OPENAPI["components"]["schemas"]["Change"]},  # type: ignore[index]
-    }
-    assert set(one(document).parameters["properties"]) == {"label", "day"}
-    assert set(one(document).parameters["required"]) == {"label", "day"}

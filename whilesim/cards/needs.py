@@ -141,11 +141,15 @@ class Phrasebook:
     def _question(self, clause: Clause, seed: int, *names: str | int) -> Need:
         """Turn 'take a payment only for an overdue bill' into 'do you take a payment for ...?'."""
         lead, _, core = clause.text.rpartition(": ")
-        body = self._as_me(_shortened(re.sub(r"\b(?:only|always)\s+", "", core or clause.text)))
-        about = f"about {self._topic(lead, 2)}: " if lead else ""
-        if unit(clause.text).language != "en" or len(words(body)) < 3:
+        core = core or clause.text
+        when = re.match(rf"(?:{'|'.join(self.frames['subordinate'])})\b[^,]*,\s+(?=\w)", core, re.I)
+        lead, core = (f"{lead} {when.group()}", core[when.end() :]) if when else (lead, core)
+        body = self._as_me(_shortened(re.sub(r"\b(?:only|always)\s+", "", core)))
+        about = f"about {self._topic(lead, 2)}: " if lead.strip() else ""
+        stranded = re.match(rf"(?:{'|'.join(self.frames['subordinate'])})\b", body, re.I)
+        if unit(clause.text).language != "en" or len(words(body)) < 3 or stranded:
             asked = self.frame("question", seed, *names, topic=self._topic(clause.text))
-        elif unit(core or clause.text).orders:
+        elif unit(core).orders:
             asked = about + self.frame("ask_order", seed, *names, body=body[:1].lower() + body[1:])
         else:
             asked = about + self.frame("ask_rule", seed, *names, body=_lower_first(body))
@@ -176,7 +180,8 @@ class Phrasebook:
 
         def swap(match: re.Match[str]) -> str:
             before, after = match["before"] or "", match["after"] or ""
-            if match.group().lower().split()[-1 if not after else -2] == "them" or not self._acts(match, text):
+            party = match.group().lower().split()[-1 if not after else -2]
+            if party == "them" or (party != "they" and not self._acts(match, text)):
                 return f"{before}me{after}"
             return f"{before}I{' ' + _first_person_verb(after.strip()) if after else ''}"
 
@@ -193,7 +198,7 @@ class Phrasebook:
     def _break_runs(self, text: str) -> str:
         """Change a function word, the least needed one, in every six-word run that the policy has too."""
         soften: Mapping[str, str] = self.frames["soften"]
-        for _ in range(40):
+        while True:
             spans = [(m.start(), m.end()) for m in re.finditer(r"\w+(?:['’]\w+)*", text)]
             said = [text[a:b].casefold() for a, b in spans]
             run = next((i for i in range(len(said) - RUN + 1) if tuple(said[i : i + RUN]) in self._runs), None)

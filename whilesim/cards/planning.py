@@ -20,7 +20,7 @@ from whilesim.cards.plan import Plan, WorldFactory
 from whilesim.cards.selection import choose_candidates
 from whilesim.cards.twins import find_twins
 from whilesim.cards.writer import Request, phrase_cards
-from whilesim.chat.endpoint import open_chat
+from whilesim.chat.endpoint import Endpoint
 from whilesim.chat.loop import run
 from whilesim.chat.models import Chat
 from whilesim.core.errors import InputError
@@ -89,7 +89,7 @@ def plan(
     theirs = parse_tools(customer_tools) if customer_tools else ()
     spec = world if isinstance(world, WorldSpec) else None
     factory = world if callable(world) else None
-    model = None if factory else infer_world([*read, *theirs], policy, spec)
+    model = None if factory else infer_world(read, policy, spec, customer_tools=theirs)
     space = default_space(
         [c.id for c in policy.clauses],
         read,
@@ -180,7 +180,7 @@ async def _with_chat(model: Any, use: Callable[[Chat], Awaitable[T]]) -> T:
     """Open a model for one use; anything with a ``reply`` method is used as it is."""
     if hasattr(model, "reply"):
         return await use(model)
-    chat = open_chat(model)
+    chat = Endpoint(model)
     try:
         return await use(chat)
     finally:
@@ -318,7 +318,7 @@ def read_plan(found: Mapping[str, Any], *, world: WorldFactory | None = None) ->
         cards=tuple(_read_card(c) for c in found["cards"]),
         oracles={i: _read_oracle(o) for i, o in found["oracles"].items()},
         seed=found["seed"],
-        world=None if world else infer_world([*tools, *theirs], policy, spec),
+        world=None if world else infer_world(tools, policy, spec, customer_tools=theirs),
         spec=spec,
         factory=world,
         embedder=found["embedder"],

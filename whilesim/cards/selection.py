@@ -121,7 +121,7 @@ def _spread_block(unit: Vectors, groups: list[list[int]], taken: list[int]) -> l
     alike = unit[indices] @ unit[indices].T
     others = (unit[indices] @ unit[taken].T).max(axis=1, initial=-1.0)
     chosen = _farthest_first(alike, ends, others)
-    beside = alike[:, chosen]
+    beside = alike.take(chosen, axis=1)
     for group, (low, high) in enumerate(pairwise(ends)):
         beside[low:high, group] = -1.0  # nobody is a neighbour of its own group
     for _ in range(_SWEEPS):

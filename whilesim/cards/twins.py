@@ -2,7 +2,7 @@
 
 Only the state of the record or the condition of the tool flips; goal, facts, opening and
 persona stay word for word. A twin is played in the world of the situation it was flipped
-from. It is made only where both oracles are closed and differ.
+from. It is made only where the oracles differ, and what they leave open is the same.
 """
 
 from __future__ import annotations
@@ -50,11 +50,9 @@ def find_twins(
         if len(found) >= count:
             break
         mine = oracles[card.id]
-        if mine.open:
-            continue
         for values in _flipped(card, allowed, seed):
             focus, oracle = look(Situation(id=card.situation.id, values=values))
-            if not oracle.open and _differ(mine, oracle) and _same_words(card, focus):
+            if _differ(mine, oracle) and _same_words(card, focus):
                 twin = replace(
                     card,
                     id=f"{card.id}t",
@@ -76,6 +74,9 @@ def _flipped(card: Card, allowed: Callable[[Mapping[str, str]], bool], seed: int
 
 
 def _differ(left: Oracle, right: Oracle) -> bool:
+    """Say whether the right end flips; what stays open must be open in both, so that it cannot be the cause."""
+    if left.open != right.open:
+        return False
     return set(left.ends) != set(right.ends) or left.handoff_wanted != right.handoff_wanted
 
 

@@ -19,76 +19,69 @@ from whilesim.core.templates import render_prompt
 
 def action_schema(tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the schema of one action: ``{"reply": text}`` or ``{"call": tool, "arguments": {}}``."""
-    reply = _closed({"reply": {"type": "string"}})
-    calls = [
-        _closed({"call": {"enum": [name], "type": "string"}, "arguments": _arguments(parameters)})
-        for name, _, parameters in map(_read_tool, tools)
-    ]
-    return {"anyOf": [reply, *calls]}
+    schemas = [_closed({"reply": {"type": "string"}})]
+    for name, _, parameters in map(_read_tool, tools):
+        if "$ref" in dumps(parameters) or parameters.get("type") != "object":
+            parameters = {"type": "object"}  # a reference points to the root, which moves
+        schemas.append(_closed({"call": {"enum": [name], "type": "string"}, "arguments": parameters}))
+    return {"anyOf": schemas}
 
 
-def explain_actions(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], *, schema: bool) -> list[Message]:
-    """Add the tools and the form of an action to the system message."""
+def explain_actions(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a conversation in the form of actions, as endpoints take it.
+
+    The system message explains the tools and how to act, assistants act, and a tool's result is
+    told by the user.
+    """
     listed = [
         {"name": name, "description": description, "parameters": dumps(parameters)}
         for name, description, parameters in map(_read_tool, tools)
     ]
-    text = render_prompt("json_actions", tools=listed, schema=schema)
-    if messages and messages[0].role == "system":
-        first = replace(messages[0], content=f"{messages[0].content or ''}\n\n{text}".strip())
-        return [first, *messages[1:]]
-    return [Message(role="system", content=text), *messages]
+    text = render_prompt("json_actions", tools=listed)
+    names: dict[str | None, str] = {}
+    wires = []
+    for message in messages:
+        role, said = message.role, message.content or ""
+        if role == "assistant":
+            actions: list[dict[str, Any]] = [{"reply": said}] if said else []
+            for call in message.tool_calls:
+                names[call.id] = call.name
+                parsed = call.parsed
+                actions.append({"call": call.name, "arguments": call.arguments if parsed is None else parsed})
+            said = "\n".join(map(dumps, actions))
+        elif role == "tool":
+            role, said = "user", f"Result of {names.get(message.tool_call_id, 'a tool')}: {said}"
+        wires.append({"role": role, "content": said})
+    if wires and wires[0]["role"] == "system":
+        text = f"{wires.pop(0)['content']}\n\n{text}".strip()
+    return [{"role": "system", "content": text}, *wires]
 
 
-def rewrite(message: Message, earlier: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return a message in the form of actions: assistants act, and a result is told by the user."""
-    if message.role == "assistant":
-        actions = [{"reply": message.content}] if message.content else []
-        actions += [{"call": c.name, "arguments": _shown(c)} for c in message.tool_calls]
-        return [{"role": "assistant", "content": "\n".join(dumps(a) for a in actions)}]
-    if message.role == "tool":
-        names = {c.id: c.name for m in earlier for c in m.tool_calls}
-        name = names.get(message.tool_call_id or "", "a tool")
-        return [{"role": "user", "content": f"Result of {name}: {message.content or ''}"}]
-    return [{"role": message.role, "content": message.content or ""}]
-
-
-def read_action(message: Message, *, where: str, number: int) -> Message:
+def read_action(message: Message, *, where: str) -> Message:
     """Turn the action in a message's content into a reply or a tool call.
 
     Args:
         where: Model and host, for messages.
-        number: How many calls came before: the new one's id.
 
     Raises:
         CallFailed: The content is no action; one that was cut at the token limit is an empty
             message instead, whose ``finish`` says so.
     """
-    if message.tool_calls or not message.content:
+    text = message.content
+    if message.tool_calls or not text:
         return message
-    match _find_object(message.content):
+    match parse_object(text) or parse_object(text[text.find("{") : text.rfind("}") + 1]):
         case {"call": str(name), **rest} if name:
             arguments = rest.get("arguments", {})
-            text = arguments if isinstance(arguments, str) else dumps(arguments)
-            call = ToolCall(id=f"call_{number}", name=name, arguments=text)
+            written = arguments if isinstance(arguments, str) else dumps(arguments)
+            call = ToolCall(id="call_0", name=name, arguments=written)
             return replace(message, content=None, tool_calls=(call,), finish="tool_calls")
-        case {"reply": str(text)}:
-            return replace(message, content=text)
+        case {"reply": str(said)}:
+            return replace(message, content=said)
     if message.finish == "length":
         return replace(message, content=None)
-    msg = f"{where} was asked for a JSON action and answered {message.content[:200]!r}."
+    msg = f"{where} was asked for a JSON action and answered {text[:200]!r}."
     raise CallFailed(msg, reason="malformed_reply", billed=True)
-
-
-def _find_object(text: str) -> dict[str, Any] | None:
-    """Return the object that the text is, or that stands between its first and last brace."""
-    found = parse_object(text)
-    return found if found is not None else parse_object(text[text.find("{") : text.rfind("}") + 1])
-
-
-def _shown(call: ToolCall) -> Any:
-    parsed = call.parsed
-    return call.arguments if parsed is None else parsed
 
 
 def _read_tool(tool: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
@@ -96,17 +89,5 @@ def _read_tool(tool: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
     return function["name"], function.get("description") or "", function.get("parameters") or {}
 
 
-def _arguments(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    text = dumps(parameters)
-    if "$ref" in text or parameters.get("type") != "object":  # a reference points to the root, which moves
-        return {"type": "object"}
-    return parameters
-
-
 def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}

@@ -15,16 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from whilesim.chat.failures import CallFailed, read_failure
+from whilesim.chat.failures import read_failure
 from whilesim.chat.usage import Price
 
 _TABLE = "model_prices_and_context_window_backup.json"
-_REASONS = {
-    "ContextWindowExceededError": "context_window",
-    "ContentPolicyViolationError": "content_filter",
-    "Timeout": "timeout",
-    "APIConnectionError": "connection",
-}
 
 
 @cache
@@ -36,7 +30,7 @@ def load_litellm() -> Any:
     litellm.suppress_debug_info = True
     litellm.telemetry = False
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # it prints; its errors reach us as exceptions
     return litellm
 
 
@@ -62,12 +56,8 @@ def find_price(*names: str) -> Price | None:
 
     The table belongs to the installed release of litellm: a model that is newer is unknown.
     """
-    found = importlib.util.find_spec("litellm")
-    table = Path(found.origin).with_name(_TABLE) if found and found.origin else None
-    if table is not None and table.is_file():
-        listed = json.loads(table.read_text(encoding="utf-8"))
-    else:
-        listed = load_litellm().model_cost
+    origin = getattr(importlib.util.find_spec("litellm"), "origin", "")
+    listed = json.loads(Path(origin).with_name(_TABLE).read_text(encoding="utf-8"))
     for entry in (listed[name] for name in names if name in listed):
         into, out = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
         if into is not None and out is not None:
@@ -76,7 +66,7 @@ def find_price(*names: str) -> Price | None:
 
 
 async def complete(
-    where: str, fields: Mapping[str, Any], *, api_key: str | None, base_url: str | None, timeout: float
+    where: str, fields: Mapping[str, Any], *, api_key: str | None, base_url: str | None
 ) -> dict[str, Any]:
     """Ask a model through litellm; return the answer in the shape of OpenAI's.
 
@@ -88,21 +78,10 @@ async def complete(
     """
     litellm = load_litellm()
     try:
-        answer = await litellm.acompletion(
-            **fields, api_key=api_key, api_base=base_url, timeout=timeout, max_retries=0, num_retries=0
-        )
-    except Exception as error:  # its errors share no base class of their own: sorted by name and status
-        raise _sort(where, error) from error
+        answer = await litellm.acompletion(**fields, api_key=api_key, api_base=base_url, max_retries=0, num_retries=0)
+    except Exception as error:  # its errors share no base class of their own: sorted by status and name
+        headers = dict(getattr(getattr(error, "response", None), "headers", None) or {})
+        status = getattr(error, "status_code", None)
+        text, lower = f"{type(error).__name__}: {error}", {k.lower(): v for k, v in headers.items()}
+        raise read_failure(where, status if isinstance(status, int) else 400, text, lower) from error
     return dict(answer.model_dump())
-
-
-def _sort(where: str, error: Exception) -> CallFailed:
-    kind = type(error).__name__
-    if kind in _REASONS:
-        return CallFailed(f"{where}: {error}", reason=_REASONS[kind])
-    response = getattr(error, "response", None)
-    headers = {k.lower(): v for k, v in dict(getattr(response, "headers", None) or {}).items()}
-    status = getattr(error, "status_code", None)
-    if not isinstance(status, int):
-        return CallFailed(f"{where}: {kind}: {error}", reason="bad_request")
-    return read_failure(where, status, str(error), headers)

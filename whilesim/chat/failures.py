@@ -29,13 +29,7 @@ class CallFailed(ModelError):  # noqa: N818  it names an event, as GateFailed do
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        reason: str,
-        retry_after: float | None = None,
-        final: bool = False,
-        billed: bool = False,
+        self, message: str, *, reason: str, retry_after: float | None = None, final: bool = False, billed: bool = False
     ) -> None:
         super().__init__(message, reason=reason)
         self.retry_after = retry_after
@@ -54,14 +48,11 @@ def read_failure(where: str, status: int, text: str, headers: Mapping[str, str])
         text: The answer's body.
         headers: Its headers, names in lower case.
     """
-    reason, final = _sort(status, text.casefold())
+    reason = _sort(status, text)
     hint = load_words("failures")["hints"].get(reason, "")
-    return CallFailed(
-        f"{where} answered {status}: {shorten(text, 300) or 'nothing'!s}. {hint}".strip(),
-        reason=reason,
-        retry_after=read_retry_after(headers),
-        final=final,
-    )
+    message = f"{where} answered {status}: {shorten(text, 300) or 'nothing'}. {hint}"
+    empty = reason == "rate_limit" and (status == 402 or says(text, "quota"))
+    return CallFailed(message.strip(), reason=reason, retry_after=read_retry_after(headers), final=empty)
 
 
 def says(text: str, what: str) -> bool:
@@ -77,46 +68,32 @@ def read_retry_after(headers: Mapping[str, str]) -> float | None:
     answer's own ``date`` where there is one, so that a wrong clock on either side does no
     harm; a date that has passed is 0.
     """
+    wanted = headers.get("retry-after", "")
     try:
-        if "retry-after-ms" in headers:
-            return _bounded(float(headers["retry-after-ms"]) / 1000)
-        if "retry-after" not in headers:
+        seconds = float(headers["retry-after-ms"]) / 1000 if "retry-after-ms" in headers else float(wanted)
+    except ValueError:
+        then, now = _read_date(wanted), _read_date(headers.get("date", ""))
+        if then is None:
             return None
-        return _bounded(float(headers["retry-after"]))
-    except ValueError:
-        return _until(headers.get("retry-after", ""), headers.get("date", ""))
+        seconds = then - (time.time() if now is None else now)
+    return min(max(0.0, seconds), LONGEST_PAUSE)  # in this order NaN is 0
 
 
-def _sort(status: int, text: str) -> tuple[str, bool]:
-    if status == 402 or (status == 429 and says(text, "quota")):
-        return "rate_limit", True
-    if status == 429:
-        return "rate_limit", False
+def _sort(status: int, text: str) -> str:
+    if status in (402, 429):
+        return "rate_limit"
     if status in (401, 403):
-        return "auth", True
+        return "auth"
     for reason in ("context_window", "content_filter"):
-        if status != 0 and says(text, reason):
-            return reason, True
+        if says(text, reason):
+            return reason
     if status in (408, 504):
-        return "timeout", False
-    if status >= 500 or status in (0, 409, 425):
-        return "server", False
-    return "bad_request", True
+        return "timeout"
+    return "server" if status >= 500 or status in (0, 409, 425) else "bad_request"
 
 
-def _until(date: str, now: str) -> float | None:
+def _read_date(text: str) -> float | None:
     try:
-        then = parsedate_to_datetime(date).timestamp()
+        return parsedate_to_datetime(text).timestamp()
     except ValueError:
         return None
-    try:
-        start = parsedate_to_datetime(now).timestamp()
-    except ValueError:
-        start = time.time()
-    return _bounded(then - start)
-
-
-def _bounded(seconds: float) -> float | None:
-    if seconds != seconds:  # NaN
-        return None
-    return min(max(seconds, 0.0), LONGEST_PAUSE)

@@ -12,12 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import contextvars
-import inspect
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, TypeVar
 
 from whilesim.core.errors import RunError
@@ -29,7 +26,6 @@ _THREADS = 256  # sync callables that may wait at once; an idle thread costs a f
 _guard = threading.Lock()
 _thread: threading.Thread | None = None
 _loop: asyncio.AbstractEventLoop | None = None
-_pool: concurrent.futures.ThreadPoolExecutor | None = None
 _listeners: list[Callable[[], None]] = []
 
 
@@ -47,9 +43,9 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         raise RunError(msg)
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
     told = False
-    while True:
-        try:
-            return _wait(future)
+    while not future.done():
+        try:  # a wait without an end cannot be interrupted on Windows
+            concurrent.futures.wait([future], timeout=0.5)
         except KeyboardInterrupt:
             if told or not _listeners:
                 future.cancel()
@@ -57,6 +53,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
             told = True
             for listener in list(_listeners):
                 loop.call_soon_threadsafe(listener)
+    return future.result()
 
 
 @contextmanager
@@ -69,40 +66,12 @@ def on_interrupt(listener: Callable[[], None]) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-async def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a sync function in a thread, an async one on this loop, and return its result."""
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004  an object whose __call__ is async is async
-    ):
-        return await function(*arguments)
-    context = contextvars.copy_context()
-    bound = partial(context.run, function, *arguments)
-    result = await asyncio.get_running_loop().run_in_executor(_own_pool(), bound)
-    return await result if inspect.isawaitable(result) else result
-
-
-def _wait(future: concurrent.futures.Future[T]) -> T:
-    while True:
-        try:  # a wait without an end cannot be interrupted on Windows
-            return future.result(timeout=0.5)
-        except concurrent.futures.TimeoutError:
-            if future.done():  # the coroutine's own TimeoutError, which is the same class from 3.11 on
-                return future.result()
-
-
 def _own_loop() -> asyncio.AbstractEventLoop:
     global _thread, _loop
     with _guard:
         if _loop is None or _thread is None or not _thread.is_alive():  # after a fork it is not
             _loop = asyncio.new_event_loop()
+            _loop.set_default_executor(concurrent.futures.ThreadPoolExecutor(_THREADS))
             _thread = threading.Thread(target=_loop.run_forever, name="whilesim", daemon=True)
             _thread.start()
         return _loop
-
-
-def _own_pool() -> concurrent.futures.ThreadPoolExecutor:
-    global _pool
-    with _guard:
-        if _pool is None:
-            _pool = concurrent.futures.ThreadPoolExecutor(_THREADS, thread_name_prefix="whilesim-call")
-        return _pool

@@ -179,12 +179,11 @@ def _read_content(content: Any) -> str | None:
 
 
 def _read_call(wire: Any, index: int) -> ToolCall:
-    function = wire.get("function", wire) if isinstance(wire, Mapping) else {}
-    arguments = function.get("arguments", "")
-    if arguments is None:
-        arguments = ""
-    return ToolCall(
-        id=str(wire.get("id") or f"call_{index}"),
-        name=str(function.get("name", "")),
-        arguments=arguments if isinstance(arguments, str) else dumps(arguments),
-    )
+    function = wire.get("function", wire) if isinstance(wire, Mapping) else None
+    if not isinstance(function, Mapping):
+        msg = f'a tool call is {wire!r:.80}. Type: {{"id": "...", "function": {{"name": "...", "arguments": "{{}}"}}}}'
+        raise InputError(msg)
+    arguments = function.get("arguments")
+    if not isinstance(arguments, str):
+        arguments = "" if arguments is None else dumps(arguments)
+    return ToolCall(id=str(wire.get("id") or f"call_{index}"), name=str(function.get("name", "")), arguments=arguments)

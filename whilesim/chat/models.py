@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 from urllib.parse import urlsplit
 
 from whilesim.chat.bridge import find_provider, missing_keys
@@ -21,6 +21,10 @@ from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
 
 ToolMode = Literal["auto", "native", "json"]
+Tools = Sequence[Mapping[str, Any]]
+"""Tools in OpenAI's wrapped form."""
+Schema = Mapping[str, Any]
+"""A JSON schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +58,8 @@ class Model:
     @property
     def fingerprint(self) -> dict[str, Any]:
         """What decides the model's answers, as JSON: never its key, host, price or timeout."""
-        return {
-            "name": self.name,
-            "temperature": self.temperature,
-            "max_tokens": self.max_tokens,
-            "tool_mode": self.tool_mode,
-            "extra": dict(self.extra),
-        }
+        names = ("name", "temperature", "max_tokens", "tool_mode")
+        return {name: getattr(self, name) for name in names} | {"extra": dict(self.extra)}
 
     @property
     def host(self) -> str:
@@ -94,12 +93,7 @@ class Chat(Protocol):
     """The seam to a model."""
 
     async def reply(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[Mapping[str, Any]] = (),
-        *,
-        schema: Mapping[str, Any] | None = None,
-        key: CallKey = CallKey(),
+        self, messages: Sequence[Message], tools: Tools = (), *, schema: Schema | None = None, key: CallKey = CallKey()
     ) -> Reply:
         """Answer the messages.
 
@@ -154,19 +148,22 @@ def resolve_model(spec: str | Model) -> Model:
             cannot be used. Nothing has been sent.
     """
     if not isinstance(spec, (str, Model)):
-        msg = f'a model is {type(spec).__name__}; it must be text or ws.Model. Type: "openai:gpt-4.1-mini"'
+        msg = (
+            f"a model is {type(spec).__name__}; it must be text or ws.Model. "
+            'Type: "openai:gpt-4.1-mini", or for a client: ws.Model("name-of-the-model", client=client).'
+        )
         raise InputError(msg)
     model = Model(spec) if isinstance(spec, str) else spec
     _check(model)
+    prefix, colon, rest = model.name.partition(":")
     if model.provider:
         return model
     if model.client is not None:
         return replace(model, provider="client")
-    prefix, colon, rest = model.name.partition(":")
     if colon and prefix in PROVIDERS:
         return _from_table(replace(model, name=rest.strip()), prefix)
     if model.base_url is not None and not model.name.startswith(_ONLY_LITELLM):
-        return _from_address(model)
+        return _from_address(model, model.base_url)
     if "/" in model.name:
         return _from_litellm(model)
     msg = (
@@ -180,8 +177,7 @@ def resolve_model(spec: str | Model) -> Model:
 def _from_table(model: Model, name: str) -> Model:
     provider = PROVIDERS[name]
     if not model.name:
-        msg = f"{name + ':'!r} names no model. Type the model behind the colon."
-        raise InputError(msg)
+        raise InputError(f"{name + ':'!r} names no model. Type the model behind the colon.")
     if name == "litellm":
         return _from_litellm(model)
     key = model.api_key or os.environ.get(provider.key_from) or None
@@ -192,38 +188,34 @@ def _from_table(model: Model, name: str) -> Model:
             f"Type: export {provider.key_from}=..., or pass ws.Model(..., api_key=...)."
         )
         raise InputError(msg)
-    if not url and name not in THROUGH_LITELLM:
-        msg = f"{name}:{model.name} needs an address. Type: export {provider.url_from}=https://..."
-        raise InputError(msg)
     if name in THROUGH_LITELLM:
         model = replace(model, name=f"{name}/{model.name}")
+    elif not url:
+        raise InputError(f"{name}:{model.name} needs an address. Type: export {provider.url_from}=https://...")
     return replace(model, base_url=_clean(url) if url else None, api_key=key, provider=name)
 
 
-def _from_address(model: Model) -> Model:
-    url = _clean(model.base_url or "")
-    known = {urlsplit(p.url).netloc: p for p in PROVIDERS.values() if p.key_from and p.url.startswith("https:")}
-    owner = known.get(urlsplit(url).netloc)
-    key = model.api_key or (os.environ.get(owner.key_from) if owner else None)
-    return replace(model, base_url=url, api_key=key or None, provider="address")
+def _from_address(model: Model, url: str) -> Model:
+    url = _clean(url)
+    owners = {provider.url: provider.key_from for provider in PROVIDERS.values()}
+    key = model.api_key or os.environ.get(owners.get(url, "")) or None
+    return replace(model, base_url=url, api_key=key, provider="address")
 
 
 def _from_litellm(model: Model) -> Model:
-    provider = find_provider(model.name)
-    if provider is None:
+    if find_provider(model.name) is None:
         msg = (
             f"no provider is known for the model {model.name!r}. Type provider:model, a litellm name "
             f'"provider/model", or give the server\'s address: ws.Model({model.name!r}, base_url=...).'
         )
         raise InputError(msg)
     if model.api_key is None and model.base_url is None and (missing := missing_keys(model.name)):
-        msg = f"{model.name!r} needs {' and '.join(missing)}. Type: export {missing[0]}=..."
-        raise InputError(msg)
+        raise InputError(f"{model.name!r} needs {' and '.join(missing)}. Type: export {missing[0]}=...")
     return replace(model, provider="litellm")
 
 
 def _environment_url(provider: Provider) -> str:
-    url = os.environ.get(provider.url_from, "").strip() if provider.url_from else ""
+    url = os.environ.get(provider.url_from, "").strip()
     if url and "://" not in url:  # OLLAMA_HOST is written as host:port
         url = f"http://{url.replace('0.0.0.0', '127.0.0.1')}"  # noqa: S104  a server's address, read as a client
     return url.rstrip("/") + provider.path if url and urlsplit(url).path in ("", "/") else url
@@ -232,28 +224,19 @@ def _environment_url(provider: Provider) -> str:
 def _clean(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        msg = f'the address {url!r} is no URL. Type: base_url="http://host:port/v1"'
-        raise InputError(msg)
+        raise InputError(f'the address {url!r} is no URL. Type: base_url="http://host:port/v1"')
     return url.rstrip("/").removesuffix("/chat/completions")
 
 
 def _check(model: Model) -> None:
-    wrong = {
-        "name": not model.name.strip(),
-        "timeout": not model.timeout > 0,
-        "max_tokens": model.max_tokens is not None and model.max_tokens < 1,
-        "price": model.price is not None and (len(model.price) != 2 or not all(p >= 0 for p in model.price)),
-        "tool_mode": model.tool_mode not in ("auto", "native", "json"),
-    }
-    for name in (name for name, is_wrong in wrong.items() if is_wrong):
-        msg = f"{name}={getattr(model, name)!r} cannot be used for a model. {_WANTED[name]}"
-        raise InputError(msg)
-
-
-_WANTED = {
-    "name": 'Type a name: "openai:gpt-4.1-mini".',
-    "timeout": "Type seconds above 0.",
-    "max_tokens": "Type 1 or more, or None for the endpoint's own limit.",
-    "price": "Type dollars per million tokens, in and out: price=(0.1, 0.4).",
-    "tool_mode": 'Type "auto", "native" or "json".',
-}
+    most, price = model.max_tokens, model.price
+    rules = [
+        ("name", model.name.strip(), 'a name: "openai:gpt-4.1-mini".'),
+        ("timeout", model.timeout > 0, "seconds above 0."),
+        ("max_tokens", most is None or most >= 1, "1 or more, or None for the endpoint's own limit."),
+        ("price", price is None or min(price) >= 0, "dollars per million tokens, in and out: price=(0.1, 0.4)."),
+        ("tool_mode", model.tool_mode in get_args(ToolMode), '"auto", "native" or "json".'),
+    ]
+    for name, holds, wanted in rules:
+        if not holds:
+            raise InputError(f"{name}={getattr(model, name)!r} cannot be used for a model. Type {wanted}")

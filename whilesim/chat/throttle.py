@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from whilesim.chat.failures import CallFailed
@@ -23,7 +21,6 @@ from whilesim.core.text import shorten
 
 _SOME = 5  # failures in a row that may be a coincidence
 _HOPELESS = 10  # deterministic ones in a row that are none
-_deadline: ContextVar[float | None] = ContextVar("whilesim_deadline", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +35,11 @@ class Budget:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        caps = {"usd": self.usd, "tokens": self.tokens, "seconds": self.seconds}
-        for name, cap in caps.items():
+        for name in ("usd", "tokens", "seconds"):
+            cap = getattr(self, name)
             if cap is not None and not cap > 0:
                 msg = f"Budget({name}={cap!r}) allows nothing. Type a number above 0, or leave {name} out."
                 raise InputError(msg)
-
-
-@dataclass(slots=True)
-class Counts:
-    """What the run has done so far, for the progress line."""
-
-    calls: int = 0
-    retries: int = 0
-    tokens: int = 0
-    usd: float | None = 0.0
-    cached: int = 0
-    """Calls that the reply cache answered; they are in no other number."""
 
 
 class Throttle:
@@ -63,10 +48,10 @@ class Throttle:
     Args:
         concurrency: Requests at a time, for each endpoint, at most.
         budget: Caps; None is none.
-        deadline: Seconds for one conversation.
+        deadline: Seconds for one conversation; the engine holds it.
         retry_for: Seconds that one call may spend on failed attempts and pauses.
         patience: Seconds without one answer, while calls fail, until the run is given up;
-            eight times as long when all that fails is refusals for load.
+            eight times as long when what fails is refusals for load.
         seed: Decides the jitter of pauses.
     """
 
@@ -81,10 +66,12 @@ class Throttle:
         seed: int = 0,
     ) -> None:
         if concurrency < 1:
-            msg = f"concurrency={concurrency!r} lets no request through. Type 1 or more."
-            raise InputError(msg)
+            raise InputError(f"concurrency={concurrency!r} lets no request through. Type 1 or more.")
         self.concurrency, self.budget, self.deadline = concurrency, budget or Budget(), deadline
-        self.retry_for, self.seed, self.counts = retry_for, seed, Counts()
+        self.retry_for, self.patience, self.seed = retry_for, patience, seed
+        self.used = Usage()
+        """What the calls of the run used; those that the reply cache answered are not in it."""
+        self.retries = 0
         self.asleep = 0
         """Calls that are waiting before another attempt; they hold no slot."""
         self.stopped: ModelError | None = None
@@ -92,15 +79,13 @@ class Throttle:
         self.stopped_at = 0.0
         self.wake: Callable[[], None] = lambda: None
         """Called when a call falls asleep and when the run stops; the engine sets it."""
-        self._patience = patience
         self._slots: dict[str, Slots] = {}
         self._started = time.monotonic()
         self._reserved_usd, self._reserved_tokens = 0.0, 0
         self._spent_usd, self._spent_tokens = 0.0, 0
         self._unsettled: deque[asyncio.Future[None]] = deque()
         self._causes: Counter[str] = Counter()
-        self._silent_since: float | None = None
-        self._failed, self._refused, self._last_reason = 0, 0, ""
+        self._failed, self._silent_since, self._last_reason = 0, 0.0, ""
         self._over = asyncio.Event()
 
     def slots(self, endpoint: str) -> Slots:
@@ -112,37 +97,16 @@ class Throttle:
         """The three commonest failures so far, with their counts."""
         return "; ".join(f"{n} x {shorten(text, 200)}" for text, n in self._causes.most_common(3))
 
-    @contextmanager
-    def conversation(self) -> Iterator[None]:
-        """While the block lasts, its calls fail with ``deadline`` once the time is up."""
-        token = _deadline.set(None if self.deadline is None else time.monotonic() + self.deadline)
-        try:
-            yield
-        finally:
-            _deadline.reset(token)
-
     def check(self) -> float:
-        """Return the seconds that a request may take at most: the nearest deadline.
+        """Return the seconds that a request may take at most, by the budget.
 
         Raises:
-            ModelError: The run has stopped, or a deadline has passed.
+            ModelError: The run has stopped.
         """
+        self.watch()
         if self.stopped is not None:
             raise _copy(self.stopped)
-        now, left = time.monotonic(), float("inf")
-        if self.budget.seconds is not None:
-            left = self._started + self.budget.seconds - now
-            if left <= 0:
-                msg = f"the budget of {self.budget.seconds:g} seconds is used up."
-                self.stop(ModelError(msg, reason="budget"))
-                raise ModelError(msg, reason="budget")
-        end = _deadline.get()
-        if end is not None:
-            left = min(left, end - now)
-            if left <= 0:
-                msg = f"the conversation took longer than its {self.deadline:g} seconds."
-                raise ModelError(msg, reason="deadline")
-        return left
+        return self._seconds_left()
 
     async def reserve(self, usd: float, tokens: int) -> None:
         """Set aside what a call may use at most; wait while others still hold what it needs.
@@ -151,7 +115,6 @@ class Throttle:
             ModelError: The caps do not allow it (``budget``).
         """
         while not self._fits(usd, tokens):
-            self.check()
             if self._reserved_tokens == 0:  # nobody will give anything back
                 msg = (
                     f"the budget is used up: {self._spent_usd:.4f} dollars and {self._spent_tokens} tokens are "
@@ -159,31 +122,28 @@ class Throttle:
                     "Resume the run with a larger Budget(...)."
                 )
                 self.stop(ModelError(msg, reason="budget"))
-                raise ModelError(msg, reason="budget")
+            self.check()
             future = asyncio.get_running_loop().create_future()
             self._unsettled.append(future)
             await future
         self._reserved_usd += usd
         self._reserved_tokens += tokens
 
-    def settle(self, usd: float, tokens: int, used: Usage | None, *, billed: bool = False) -> None:
+    def settle(self, usd: float, tokens: int, used: Usage | None) -> None:
         """Replace a reservation by what was used.
 
         Args:
             usd: As reserved.
             tokens: As reserved.
-            used: What the answer says; None when there was none.
-            billed: The provider may have counted the call all the same: the reservation is
-                what it cost.
+            used: What the answer says; where it says nothing (no tokens), the call cost what
+                was reserved. None when it cost nothing.
         """
         self._reserved_usd -= usd
         self._reserved_tokens -= tokens
-        if used is not None and used.tokens_in + used.tokens_out > 0:
-            self._spent_tokens += used.tokens_in + used.tokens_out
-            self._spent_usd += used.usd or 0.0
-        elif used is not None or billed:
-            self._spent_tokens += tokens
-            self._spent_usd += usd
+        if used is not None:
+            said = used.tokens_in + used.tokens_out
+            self._spent_usd += (used.usd or 0.0) if said else usd
+            self._spent_tokens += said or tokens
         while self._unsettled:
             future = self._unsettled.popleft()
             if not future.done():
@@ -191,35 +151,32 @@ class Throttle:
 
     def answered(self, used: Usage) -> None:
         """Note a call that was answered."""
-        counts = self.counts
-        counts.calls += 1
-        counts.tokens += used.tokens_in + used.tokens_out
-        counts.usd = None if counts.usd is None or used.usd is None else counts.usd + used.usd
-        self._silent_since, self._failed, self._refused = None, 0, 0
+        self.used += used
+        self._failed = 0
 
     def failed(self, failure: CallFailed) -> None:
         """Note a failed attempt; give the run up when nothing is answered any more."""
         self._causes[f"{failure.reason}: {failure}"] += 1
         if failure.reason in ("context_window", "content_filter"):  # an answer about one conversation
             return
-        if self._silent_since is None:
+        if self._failed == 0:
             self._silent_since = time.monotonic()
         self._failed += 1
-        self._refused += failure.reason == "rate_limit" and not failure.final
         self._last_reason = failure.reason
         if failure.final and self._failed >= _HOPELESS:
             self._give_up()
         self.watch()
 
     def watch(self) -> None:
-        """Give the run up if calls fail and none has been answered for too long.
+        """Stop the run if its seconds are used up, or if no call has been answered for too long.
 
         While more requests are under way than have failed, the endpoint may just be slow.
         """
-        if self._silent_since is None:
-            return
-        patience = self._patience * (8 if self._refused == self._failed else 1)
+        if self._seconds_left() <= 0:
+            msg = f"the budget of {self.budget.seconds:g} seconds is used up."
+            self.stop(ModelError(msg, reason="budget"))
         under_way = sum(slots.taken for slots in self._slots.values())
+        patience = self.patience * (8 if self._last_reason == "rate_limit" else 1)
         if self._failed >= max(_SOME, under_way) and time.monotonic() - self._silent_since > patience:
             self._give_up()
 
@@ -237,7 +194,7 @@ class Throttle:
     async def sleep(self, seconds: float) -> None:
         """Wait before another attempt, holding nothing; ends early when the run stops."""
         self.asleep += 1
-        self.counts.retries += 1
+        self.retries += 1
         self.wake()
         try:
             await asyncio.wait_for(self._over.wait(), seconds)
@@ -247,9 +204,13 @@ class Throttle:
             self.asleep -= 1
 
     def _give_up(self) -> None:
-        silent = time.monotonic() - (self._silent_since or 0.0)
+        silent = time.monotonic() - self._silent_since
         msg = f"no call was answered in {silent:.0f} s. Causes: {self.causes}"
         self.stop(ModelError(msg, reason=self._last_reason))
+
+    def _seconds_left(self) -> float:
+        cap = self.budget.seconds
+        return float("inf") if cap is None else self._started + cap - time.monotonic()
 
     def _fits(self, usd: float, tokens: int) -> bool:
         caps = self.budget

@@ -12,7 +12,7 @@ import asyncio
 import importlib
 import json
 import urllib.request
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Any
 
@@ -29,11 +29,7 @@ _KEEP = 4.0  # seconds an idle connection is kept: uvicorn closes it after 5
 
 
 class Transport:
-    """Sends bytes to one model's endpoint.
-
-    ``aiohttp`` sessions belong to an event loop: a transport that is used from another loop
-    opens a new one.
-    """
+    """Sends bytes to one model's endpoint, over connections that are kept until ``close``."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -41,24 +37,13 @@ class Transport:
         self.place = str(model.base_url or (model.client and id(model.client)) or model.provider)
         """What models behind the same endpoint have in common."""
         self._session: aiohttp.ClientSession | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._post: Callable[[bytes, float], Awaitable[bytes]]
+        self._post: Callable[[bytes, float], Awaitable[bytes]] = self._directly
+        self._url = URL(f"{model.base_url}/chat/completions")
         if model.client is not None:
             self._post = self._through_client
-            self._client = model.client.with_options(max_retries=0)
+            self._client = model.client.with_options(max_retries=0, timeout=None)  # ours holds
         elif model.provider in THROUGH_LITELLM:
             self._post = self._through_litellm
-        else:
-            self._post = self._directly
-        self._url = URL(f"{model.base_url}/chat/completions")
-        self._headers = {"Content-Type": "application/json"}
-        if model.api_key:
-            name, value = (
-                ("api-key", model.api_key)
-                if model.provider == "azure"
-                else ("Authorization", f"Bearer {model.api_key}")
-            )
-            self._headers[name] = value
 
     async def send(self, body: bytes, seconds: float) -> bytes:
         """Send a request and return the whole answer, ``seconds`` being the limit for both.
@@ -68,48 +53,49 @@ class Transport:
         """
         try:
             return await self._post(body, seconds)
+        except (TimeoutError, asyncio.TimeoutError) as error:
+            msg = f"{self.where} did not answer within {seconds:.4g} s."
+            raise CallFailed(msg, reason="timeout", billed=True) from error
         except CallFailed as failure:
-            raise self._without_key(failure) from None
+            key = self._model.api_key or getattr(self._model.client, "api_key", None)
+            if key and len(key) > 5:  # some servers repeat the key they refuse
+                failure.args = (str(failure).replace(key, "***"),)
+            raise failure from None
 
     async def close(self) -> None:
-        """Close the session, if it belongs to the running loop; the others went with theirs."""
+        """Close the connections; the next request opens new ones."""
         session, self._session = self._session, None
-        if session is not None and self._loop is asyncio.get_running_loop():
+        if session is not None:
             await session.close()
 
     async def _directly(self, body: bytes, seconds: float) -> bytes:
-        session = self._open()
+        if self._session is None:
+            self._session = self._open()
         limit = aiohttp.ClientTimeout(total=seconds, sock_connect=min(_CONNECT, seconds))
         try:
-            try:
-                return await self._once(session, body, limit)
-            except aiohttp.ServerDisconnectedError:  # a kept connection that the server had just closed
-                return await self._once(session, body, limit)
-        except (TimeoutError, asyncio.TimeoutError) as error:
-            raise self._too_slow(seconds) from error
+            async with self._session.post(self._url, data=body, timeout=limit) as answer:
+                data, status = await answer.read(), answer.status
+        except asyncio.TimeoutError:
+            raise
         except (aiohttp.ClientError, OSError) as error:
-            msg = f"{self.where}: {type(error).__name__}: {error}"
-            raise CallFailed(msg, reason="connection") from error
-
-    async def _once(self, session: aiohttp.ClientSession, body: bytes, limit: aiohttp.ClientTimeout) -> bytes:
-        async with session.post(self._url, data=body, timeout=limit) as answer:
-            data = await answer.read()
-            if answer.status == 200:
-                return data
-            headers = {k.lower(): v for k, v in answer.headers.items()}
-            raise read_failure(self.where, answer.status, data.decode("utf-8", "replace"), headers)
+            raise CallFailed(f"{self.where}: {type(error).__name__}: {error}", reason="connection") from error
+        if status == 200:
+            return data
+        headers = {k.lower(): v for k, v in answer.headers.items()}
+        raise read_failure(self.where, status, data.decode("utf-8", "replace"), headers)
 
     def _open(self) -> aiohttp.ClientSession:
-        loop = asyncio.get_running_loop()
-        if self._session is None or self._loop is not loop:
-            self._loop = loop
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=_KEEP),
-                trust_env=bool(urllib.request.getproxies()),  # looking for proxies costs time on each call
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers=self._headers,
-            )
-        return self._session
+        key, headers = self._model.api_key, {"Content-Type": "application/json"}
+        if key and self._model.provider == "azure":
+            headers["api-key"] = key
+        elif key:
+            headers["Authorization"] = f"Bearer {key}"
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=_KEEP),
+            trust_env=bool(urllib.request.getproxies()),  # looking for proxies costs time on each call
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=headers,
+        )
 
     async def _through_client(self, body: bytes, seconds: float) -> bytes:
         import openai
@@ -120,36 +106,17 @@ class Transport:
         options = {"headers": {"Content-Type": "application/json"}}
         sent = self._client.post("/chat/completions", cast_to=_response_type(), options=options, **content)
         try:
-            answer = await asyncio.wait_for(sent, seconds)
-        except (openai.APITimeoutError, TimeoutError, asyncio.TimeoutError) as error:
-            if "disconnected" in str(error.__cause__):  # its aiohttp transport calls a reset a timeout
-                raise CallFailed(f"{self.where}: {error.__cause__}", reason="connection") from error
-            raise self._too_slow(seconds) from error
+            return bytes((await asyncio.wait_for(sent, seconds)).content)
         except openai.APIConnectionError as error:
             raise CallFailed(f"{self.where}: {error.__cause__ or error}", reason="connection") from error
         except openai.APIStatusError as error:
             headers = {k.lower(): v for k, v in error.response.headers.items()}
             raise read_failure(self.where, error.status_code, error.response.text, headers) from error
-        return bytes(answer.content)
 
     async def _through_litellm(self, body: bytes, seconds: float) -> bytes:
-        fields: Mapping[str, Any] = json.loads(body)
         model = self._model
-        sent = complete(self.where, fields, api_key=model.api_key, base_url=model.base_url, timeout=model.timeout)
-        try:
-            return dumps(await asyncio.wait_for(sent, seconds)).encode()
-        except (TimeoutError, asyncio.TimeoutError) as error:
-            raise self._too_slow(seconds) from error
-
-    def _too_slow(self, seconds: float) -> CallFailed:
-        msg = f"{self.where} did not answer within {seconds:.4g} s."
-        return CallFailed(msg, reason="timeout", billed=True)
-
-    def _without_key(self, failure: CallFailed) -> CallFailed:
-        key = self._model.api_key or getattr(self._model.client, "api_key", None)
-        if key and len(key) > 5 and key in str(failure):  # some servers repeat the key they refuse
-            failure.args = (str(failure).replace(key, "***"),)
-        return failure
+        sent = complete(self.where, json.loads(body), api_key=model.api_key, base_url=model.base_url)
+        return dumps(await asyncio.wait_for(sent, seconds)).encode()
 
 
 @cache

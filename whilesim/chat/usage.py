@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 
@@ -30,19 +30,9 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
-        return Usage(
-            calls=self.calls + other.calls,
-            tokens_in=self.tokens_in + other.tokens_in,
-            tokens_out=self.tokens_out + other.tokens_out,
-            usd=usd,
-        )
+        tokens_in, tokens_out = self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out
+        return Usage(calls=self.calls + other.calls, tokens_in=tokens_in, tokens_out=tokens_out, usd=usd)
 
     def to_json(self) -> dict[str, Any]:
         """Return the usage as a JSON object; dollars rounded to a millionth of a cent."""
-        usd = None if self.usd is None else round(self.usd, 8)
-        return {
-            "calls": self.calls,
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
-            "usd": usd,
-        }
+        return {**asdict(self), "usd": None if self.usd is None else round(self.usd, 8)}

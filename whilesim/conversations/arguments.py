@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from whilesim.chat.messages import Message
-from whilesim.conversations.reading import Result, leaves, overlap, pairs_said, tokens_said
+from whilesim.conversations.reading import Result, leaves, overlap, pairs_said, tokens_in, tokens_said
 from whilesim.conversations.wording import is_id
 from whilesim.core.text import name_words, shorten
 from whilesim.situations.tools import Tool
@@ -45,11 +45,12 @@ class Known:
             return self._many(name, part, tool)
         if kind == "object":
             inner = {k: self.find(k, p, tool) for k, p in part.get("properties", {}).items()}
-            return {k: v for k, v in inner.items() if v is not None} or None
+            found = {k: v for k, v in inner.items() if v is not None}
+            return found if found and set(part.get("required", ())) <= set(found) else None
         if kind == "boolean":
             return True
         if kind == "string" and is_free_text(name):
-            return self._told(name) or shorten(self._request(), 160)
+            return self._told(name) or self._phrased(name) or shorten(self._request(), 160)
         text = self._from_words(name, part) or self._from_results(name, tool)
         if kind in ("number", "integer"):
             return _number(text, kind)
@@ -81,6 +82,13 @@ class Known:
             values = [one]
         return values or None
 
+    def _phrased(self, name: str) -> str | None:
+        """Return what follows an argument's name up to the next comma or stop: 'reason no longer needed'."""
+        for text in self.said:
+            if found := re.search(rf"\b{re.escape(name)}[: ]+([^,.;!?\n]{{3,80}})", text, re.I):
+                return found.group(1).strip()
+        return None
+
     def _request(self) -> str:
         """Return the sentence in which the customer asks for something."""
         parts = re.split(r"(?<=[.!?])\s+", self.said[0])
@@ -96,9 +104,12 @@ class Known:
 
     def _from_words(self, name: str, part: Mapping[str, Any]) -> str | None:
         """Take a value from the customer's words: named, or of the shape that the name asks for."""
-        if told := self._told(name):
-            return told
         parts = name_words(name)
+        if told := self._told(name):
+            shape = "email" if "email" in parts else "date" if {"date", "dob", "birth"} & set(parts) else ""
+            return next(iter(tokens_in(told, shape)), told) if shape else told
+        if parts[0] in ("first", "last") and parts[-1] == "name" and (whole := self._told("name")) and " " in whole:
+            return whole.split()[0 if parts[0] == "first" else -1]
         for shape in ("email", "phone", "date"):
             if shape in parts or (shape == "date" and "dob" in parts):
                 return next(iter(tokens_said(self.messages, shape)), None)
@@ -162,8 +173,10 @@ class Known:
 
     def _key_fit(self, name: str, path: tuple[str, ...]) -> float:
         key = path[-1]
-        if key == name or key == name + "s":
+        if key in (name, name + "s"):
             return 2.0
+        if key in (name.removesuffix("_id") + "s", name.removesuffix("_id") + "_list") and name.endswith("_id"):
+            return 1.8
         if name_words(name)[-1:] == ["id"] and key == "id" and len(path) > 1:
             return 1.5 * overlap(path[-2], name[: -len("_id")])
         if name_words(key) == name_words(name)[1:] and len(name_words(name)) > 1 and len(name_words(key)) > 1:
@@ -179,7 +192,9 @@ class Known:
 def _spoken_of(parts: tuple[str, ...]) -> re.Pattern[str]:
     """Return what finds an argument's value behind its name: 'order id W1', 'full name Ada Low'."""
     value = r"([A-Z][\w'-]+(?: [A-Z][\w'-]+){0,2})" if parts[-1] == "name" else r"([#\w@.+-]+)"
-    return re.compile(rf"\b(?i:{'[ _-]?'.join(map(re.escape, parts))})\b\s*(?:is|:|=|,)?\s*{value}")
+    return re.compile(
+        rf"\b(?i:{'[ _-]?'.join(map(re.escape, parts))})\b(?: (?:id|code|number))?\s*(?:is|:|=|,)?\s*{value}"
+    )
 
 
 def is_free_text(name: str) -> bool:

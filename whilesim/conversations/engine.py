@@ -20,8 +20,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sized
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sized
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from whilesim.chat.loop import on_interrupt
@@ -78,22 +79,19 @@ async def run_jobs(
     work: Callable[[J], Awaitable[Mapping[str, Any]]],
     *,
     journal: Journal,
-    throttle: Throttle | None = None,
-    concurrency: int = 64,
+    throttle: Throttle,
     progress: bool | None = None,
     clean: Callable[[Mapping[str, Any]], bool] = lambda row: not row.get("failure"),
-    lost: Callable[[J, Failure], Mapping[str, Any]] = lambda job, failure: {
-        "id": job.id,
-        "failure": {"role": failure.role, "reason": failure.reason, "message": failure.message},
-    },
+    lost: Callable[[J, Failure], Mapping[str, Any]] = lambda job, failure: {"id": job.id, "failure": asdict(failure)},
 ) -> RunSummary:
     """Play the jobs that the journal does not hold yet; append each row as it finishes.
 
     Args:
         jobs: Pulled one by one; their order is the order in which they begin.
         work: Plays one job and returns its row, a mapping with the job's ``id``.
-        throttle: The one that the run's endpoints share: its stops and sleepers are heeded.
-        concurrency: Jobs under way at a time, those asleep before another attempt not counted.
+        throttle: The one that the run's endpoints share. So many jobs as its ``concurrency`` are
+            under way, those asleep before another attempt not counted, each for its
+            ``deadline`` at most.
         progress: See :class:`whilesim.conversations.progress.Progress`.
         clean: Whether a row counts as clean on the progress line.
         lost: Makes the row of a job whose work raised, or had to be cancelled.
@@ -106,17 +104,16 @@ async def run_jobs(
         RunError: No call is answered and no row has finished.
         InputError: ``work`` raised it: the run cannot work with what it was given.
     """
-    run = _Run(work, journal, throttle or Throttle(concurrency=concurrency), clean, lost)
-    total = len(jobs) if isinstance(jobs, Sized) else None
-    bar = Progress(total, show=progress)
+    run = _Run(work, journal, throttle, clean, lost)
+    bar = Progress(len(jobs) if isinstance(jobs, Sized) else None, show=progress)
     try:
         with on_interrupt(run.interrupt):
-            await run.play(jobs, concurrency, bar)
+            await run.play(jobs, bar)
     finally:
-        run.throttle.wake = lambda: None
+        throttle.wake = lambda: None
         bar.close()
     summary = run.summary()
-    if summary.ending == "dead" and run.played == run.failed and not run.kept:
+    if summary.ending == "dead" and summary.played == summary.failed and not summary.kept:
         raise RunError(f"the run was given up: {summary.why}")
     if summary.ending != "done":
         log.warning("the run ended early (%s): %s", summary.ending, summary.why)
@@ -139,7 +136,7 @@ class _Run(Generic[J]):
         self.unplayed: int | None = 0
         self.interrupted: float | None = None
         self.fatal: BaseException | None = None
-        self.tasks: dict[asyncio.Task[None], J] = {}
+        self.tasks: set[asyncio.Task[None]] = set()
         self.began = time.monotonic()
         self._wake = asyncio.Event()
         throttle.wake = self._wake.set
@@ -149,36 +146,33 @@ class _Run(Generic[J]):
         self.interrupted = time.monotonic()
         self._wake.set()
 
-    async def play(self, jobs: Iterable[J], concurrency: int, bar: Progress) -> None:
+    async def play(self, jobs: Iterable[J], bar: Progress) -> None:
         """Begin jobs while there is room, until all have ended."""
-        waiting = iter(jobs)
-        more = True
-        ticker = asyncio.ensure_future(self._tick())
+        waiting, more = iter(jobs), True
+        concurrency = self.throttle.concurrency
         try:
             while True:
                 self._wake.clear()
                 most = min(_MOST_ALIVE * concurrency, concurrency + self.throttle.asleep)
                 while more and not self._ending() and len(self.tasks) < most:
                     more = self._begin(waiting)
-                bar.update(self.played + self.kept, self.good, self.throttle.counts)
+                bar.update(self.played + self.kept, self.good, self.throttle)
                 if not self.tasks and (not more or self._ending()):
                     break
-                await self._wake.wait()
-                self._press()
+                await self._rest()
         finally:
-            ticker.cancel()
-            await self._cancel_all()
+            for task in self.tasks:
+                task.cancel()
+            await asyncio.gather(*self.tasks, return_exceptions=True)
         if self.fatal is not None:
             raise self.fatal
         if self._ending():  # a generator may have no end
             self.unplayed = sum(j.id not in self.journal for j in waiting) if isinstance(jobs, Sized) else None
-        bar.update(self.played + self.kept, self.good, self.throttle.counts)
 
     def summary(self) -> RunSummary:
         """Return what was done."""
-        stopped = self.throttle.stopped
         ending: Ending = "done"
-        why = ""
+        why, stopped = "", self.throttle.stopped
         if self.interrupted is not None:
             ending, why = "interrupt", "Ctrl-C was pressed."
         elif stopped is not None:
@@ -194,62 +188,33 @@ class _Run(Generic[J]):
             seconds=time.monotonic() - self.began,
         )
 
-    def _begin(self, waiting: Any) -> bool:
+    def _ending(self) -> bool:
+        return self.interrupted is not None or self.throttle.stopped is not None or self.fatal is not None
+
+    def _begin(self, waiting: Iterator[J]) -> bool:
         """Begin the next job that is not done; False when there is none left."""
         for job in waiting:
             if job.id in self.journal:
                 self.kept += 1
                 continue
             task = asyncio.ensure_future(self._play_one(job))
-            self.tasks[task] = job
+            self.tasks.add(task)
             task.add_done_callback(self._ended)
             return True
         return False
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self.tasks.pop(task, None)
+        self.tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.fatal = self.fatal or error
         self._wake.set()
 
-    async def _play_one(self, job: J) -> None:
-        began = time.monotonic()
-        try:
-            with self.throttle.conversation():
-                limit = None if self.throttle.deadline is None else self.throttle.deadline + _LAST
-                row = await asyncio.wait_for(self.work(job), limit)
-        except asyncio.CancelledError:
-            if self.interrupted is None and self.throttle.stopped is None:
-                raise
-            reason = self._stop_reason()
-            row = self.lost(job, Failure(role="run", reason=reason, message="stopped before it ended."))
-        except (InputError, RunError, MissingExtra):  # about the whole run, not about this conversation
-            raise
-        except ModelError as error:
-            row = self.lost(job, Failure(role="run", reason=error.reason, message=str(error)))
-        except (TimeoutError, asyncio.TimeoutError) as error:
-            row = self.lost(job, Failure(role="run", reason="deadline", message=f"took too long. {error}".strip()))
-        except Exception as error:  # one conversation must not end the run; its row says what happened
-            log.exception("the work on %r raised", job.id)
-            message = f"{type(error).__name__}: {error}"
-            row = self.lost(job, Failure(role="run", reason="player", message=message))
-        self._keep(row, time.monotonic() - began)
-
-    def _keep(self, row: Mapping[str, Any], seconds: float) -> None:
-        self.journal.append(row)
-        self.journal.log({"id": row["id"], "seconds": round(seconds, 3), "at": round(time.time(), 3)})
-        self.played += 1
-        self.failed += bool(row.get("failure"))
-        self.good += bool(self.clean(row))
-
-    def _ending(self) -> bool:
-        return self.interrupted is not None or self.throttle.stopped is not None or self.fatal is not None
-
-    def _stop_reason(self) -> str:
-        return self.throttle.stopped.reason if self.throttle.stopped is not None else "interrupt"
-
-    def _press(self) -> None:
-        """End what does not end by itself."""
+    async def _rest(self) -> None:
+        """Wait until something happens, half a second at most; then end what does not end by itself."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), _TICK)
+        self.throttle.watch()
+        self.journal.sync()
         now = time.monotonic()
         if self.interrupted is not None and now - self.interrupted > GRACE:
             self.throttle.stop(ModelError("Ctrl-C was pressed.", reason="interrupt"))
@@ -257,15 +222,31 @@ class _Run(Generic[J]):
             for task in self.tasks:
                 task.cancel()
 
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(_TICK)
-            self.throttle.watch()
-            self._wake.set()
+    async def _play_one(self, job: J) -> None:
+        began = time.monotonic()
+        try:
+            row = await asyncio.wait_for(self.work(job), self.throttle.deadline)
+        except (InputError, RunError, MissingExtra):  # about the whole run, not about this conversation
+            raise
+        except asyncio.CancelledError:
+            if self.interrupted is None and self.throttle.stopped is None:
+                raise
+            reason = "interrupt" if self.throttle.stopped is None else self.throttle.stopped.reason
+            row = self._lose(job, reason, "stopped before it ended.")
+        except ModelError as error:
+            row = self._lose(job, error.reason, str(error))
+        except asyncio.TimeoutError:
+            row = self._lose(
+                job, "deadline", f"the conversation took longer than its {self.throttle.deadline} seconds."
+            )
+        except Exception as error:  # one conversation must not end the run; its row says what happened
+            log.exception("the work on %r raised", job.id)
+            row = self._lose(job, "player", f"{type(error).__name__}: {error}")
+        self.journal.append(row)
+        self.journal.log({"id": row["id"], "seconds": round(time.monotonic() - began, 3), "at": round(time.time(), 3)})
+        self.played += 1
+        self.failed += bool(row.get("failure"))
+        self.good += bool(self.clean(row))
 
-    async def _cancel_all(self) -> None:
-        tasks = list(self.tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.gather(*tasks, return_exceptions=True)
+    def _lose(self, job: J, reason: str, message: str) -> Mapping[str, Any]:
+        return self.lost(job, Failure(role="run", reason=reason, message=message))

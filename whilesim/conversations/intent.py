@@ -17,10 +17,15 @@ from whilesim.core.jsontext import loads
 from whilesim.core.text import name_words, words
 from whilesim.situations.tools import Tool, parse_tools
 
-_READ_CUES = frozenset({"look", "check", "know", "question", "tell", "see", "detail", "find", "show", "list"})
+_READ_CUES = frozenset({"look", "check", "know", "question", "tell", "what", "see", "detail", "find", "show", "list"})
 _ASKS_PERSON = re.compile(
     r"\b(?:speak|talk|chat)\b.{0,20}\b(?:person|human|someone|colleague|supervisor|manager)\b|\bhuman\b"
     r"|\bcolleague\b.{0,20}\btake this over|\btransfer me\b|\bask for an? (?:person|human)",
+    re.IGNORECASE,
+)
+_RULE_TALK = re.compile(
+    r"\b(?:does it still hold|is it right that|am I right|do you|will you|I was told|I'd like to (?:know|be certain)|by the way|"
+    r"just so you know|you should also know|to be clear)\b",
     re.IGNORECASE,
 )
 _PARTIES = ("customer", "user", "client", "member", "patient", "guest", "subscriber", "profile")
@@ -53,7 +58,7 @@ class Toolbox:
         """Return the tool that a request asks for, or None where its words fit none."""
         if _ASKS_PERSON.search(request):
             return self.handoff
-        parts = [_stems(part) for part in re.split(r"[.!?;\n]|, (?:and|but)\b", request)]
+        parts = [_stems(_RULE_TALK.split(part)[0]) for part in re.split(r"[.!?;\n]|, (?:and|but)\b", request)]
         scored = [
             (max(self._fit(t, said) for said in parts) + 0.2 * self._fit(t, _stems(request)), -i, t)
             for i, t in enumerate(self.tools.values())
@@ -69,7 +74,9 @@ class Toolbox:
         score += 0.6 * sum(1.0 / self.common.get(w, 1.0) for w in sorted(mine.about & heard))
         score -= 0.25 * len(mine.nouns - heard)
         if tool.effect == "read":
-            return score + 1.5 * bool(heard & _READ_CUES and score > 0)
+            cued = [i for i, w in enumerate(said) if w in _READ_CUES]
+            near = any(w in mine.nouns for i in cued for w in said[i + 1 : i + 5])
+            return score + (1.0 * bool(cued) + 1.5 * near) * (score > 0)
         if mine.verb not in heard:
             return 0.4 * score
         places = [i for i, w in enumerate(said) if w == mine.verb]
@@ -89,6 +96,29 @@ def open_toolbox(wire: str) -> Toolbox:
         known[tool.name] = _Words(stem(verb), nouns, about - nouns)
         counts.update({stem(w) for w in name_words(tool.name)})
     return Toolbox(tools, known, {w: n**0.5 for w, n in counts.items()})
+
+
+def answer_further(prompt: str, text: str) -> str:
+    """Say what kind of answer a customer's further words call for, once the request is settled.
+
+    Returns:
+        ``goodbye``, ``handoff``, ``policy_no`` (a rule forbids it), ``policy_none`` (no rule speaks
+        of it), ``policy_answer`` (a question that a rule answers) or ``policy_noted``.
+    """
+    if not re.search(r"\?|\b(?:please|could|would|can|need|want|like|know|certain|told|ask|report|i)\b", text, re.I):
+        return "goodbye"
+    if re.search(r"exception|try again|something you can do|insist", text, re.I):
+        return "policy_no"
+    rule = closest_rule(prompt, text)
+    to_person = rule and re.search(r"\b(?:transfer|escalate|hand (?:\w+ )?(?:off|over))\b", rule, re.I)
+    if to_person and not re.search(r"\b(?:do|will) you\b", text, re.I):
+        return "handoff"
+    if re.search(r"\b(?:could you|please|would it be possible|like you to)\b", text, re.I):
+        forbidden = rule and re.search(r"\b(?:never|not|cannot|only)\b", rule, re.I)
+        return "policy_no" if forbidden else "policy_none"
+    if not re.search(r"\b(?:do|will) you\b|right that|is that so|certain that|hold that|like to know|\?", text, re.I):
+        return "policy_noted"
+    return "policy_answer" if rule else "policy_none"
 
 
 def closest_rule(prompt: str, text: str) -> str | None:

@@ -12,7 +12,7 @@ import time
 import warnings
 from typing import Any
 
-from whilesim.chat.throttle import Counts
+from whilesim.chat.throttle import Throttle
 
 _EVERY = 30.0  # seconds between two lines where there is no terminal
 
@@ -29,48 +29,39 @@ class Progress:
         self._bar: Any = None
         self._total, self._began = total, time.monotonic()
         self._told = self._began
-        self._calls: tuple[float, int] = (self._began, 0)
-        self._lines = False
-        if show is False or (show is None and os.environ.get("CI")):
-            return
-        if _has_screen():
+        self._shows = show or (show is None and not os.environ.get("CI"))
+        if self._shows and _has_screen():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # tqdm warns in a notebook without ipywidgets
                 from tqdm.auto import tqdm
 
                 self._bar = tqdm(total=total, unit="row", dynamic_ncols=True)
-        else:
-            self._lines = True
 
-    def update(self, rows: int, clean: int, counts: Counts) -> None:
+    def update(self, rows: int, clean: int, throttle: Throttle) -> None:
         """Show the numbers; cheap enough to be called for every row."""
+        now = time.monotonic()
         if self._bar is not None:
-            self._bar.set_postfix_str(self._describe(clean, counts), refresh=False)
+            self._bar.set_postfix_str(self._describe(clean, throttle, now), refresh=False)
             self._bar.update(rows - self._bar.n)
-        elif self._lines and time.monotonic() - self._told >= _EVERY:
-            self._told = time.monotonic()
-            of = f"/{self._total}" if self._total is not None else ""
-            print(f"whilesim: {rows}{of} rows, {self._describe(clean, counts)}{self._eta(rows)}", file=sys.stderr)
+        elif self._shows and now - self._told >= _EVERY:
+            self._told = now
+            of, left = "", ""
+            if self._total is not None:
+                of = f"/{self._total}"
+                left = f", about {(now - self._began) / max(1, rows) * (self._total - rows) / 60:.0f} min left"
+            print(f"whilesim: {rows}{of} rows, {self._describe(clean, throttle, now)}{left}", file=sys.stderr)
 
     def close(self) -> None:
         """Leave the last state on the screen."""
         if self._bar is not None:
             self._bar.close()
 
-    def _describe(self, clean: int, counts: Counts) -> str:
-        now, (then, calls) = time.monotonic(), self._calls
-        rate = (counts.calls - calls) / (now - then) if now > then else 0.0
-        if now - then > 5:
-            self._calls = (now, counts.calls)
-        usd = "price unknown" if counts.usd is None else f"${counts.usd:.2f}"
-        parts = [f"{clean} clean", f"{rate:.0f} calls/s", f"{counts.tokens:,} tokens", usd]
-        return ", ".join([*parts, f"{counts.retries} retries"] if counts.retries else parts)
-
-    def _eta(self, rows: int) -> str:
-        if not rows or self._total is None:
-            return ""
-        left = (time.monotonic() - self._began) / rows * (self._total - rows)
-        return f", about {left / 60:.0f} min left"
+    def _describe(self, clean: int, throttle: Throttle, now: float) -> str:
+        used = throttle.used
+        rate = used.calls / max(0.001, now - self._began)
+        usd = "price unknown" if used.usd is None else f"${used.usd:.2f}"
+        parts = [f"{clean} clean", f"{rate:.0f} calls/s", f"{used.tokens_in + used.tokens_out:,} tokens", usd]
+        return ", ".join([*parts, f"{throttle.retries} retries"] if throttle.retries else parts)
 
 
 def _has_screen() -> bool:

@@ -15,8 +15,9 @@ from whilesim.core.text import fold, name_words
 Trouble = Literal["transient", "garbled", "denied", "not_found", "refused", "invalid"]
 
 _PAIR = re.compile(
-    r"([A-Za-z][A-Za-z' ]{1,40}?)\s*[:=]\s*([^;\n]+?)(?=\s*(?:;|\n|$|[.!?](?:\s|$)|,\s+[A-Za-z][A-Za-z' ]{1,40}:))"
+    r"([A-Za-z][A-Za-z' ]{1,40}?)\s*[:=]\s*([^;\n]+?)(?=\s*(?:;|\n|$|[.!?](?:\s|$)|,\s+[A-Za-z][A-Za-z' ]{1,40}:)|\s+[a-z]+(?: [a-z]+){0,2}:)"
 )
+_LIGHT = frozenset({"id", "number", "code", "new", "old", "full", "current"})
 _PATTERNS = {
     "email": re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+\w"),
     "phone": re.compile(r"(?<![\w-])(?!\d{4}-\d{2}-\d{2})\+?\(?\d[\d ()-]{5,}\d(?![\w-])"),
@@ -119,13 +120,12 @@ def pairs_said(messages: Sequence[Message]) -> list[tuple[str, str]]:
 
 def tokens_said(messages: Sequence[Message], kind: str) -> list[str]:
     """Return the emails, phones, dates, ids or numbers that the customer wrote; the latest first."""
-    pattern = _PATTERNS[kind]
-    return [
-        token
-        for message in reversed(messages)
-        if message.role == "user"
-        for token in pattern.findall(message.content or "")
-    ]
+    return [t for m in reversed(messages) if m.role == "user" for t in tokens_in(m.content or "", kind)]
+
+
+def tokens_in(text: str, kind: str) -> list[str]:
+    """Return a text's emails, phones, dates, ids or numbers, in order."""
+    return _PATTERNS[kind].findall(text)
 
 
 def leaves(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -141,9 +141,13 @@ def leaves(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
 
 
 def overlap(left: str, right: str) -> float:
-    """Say how alike two names are, 0 to 1: shared words over the words of the shorter."""
+    """Say how alike two names are, 0 to 1: shared words over the words of the longer.
+
+    Words that say little (id, number, new, full) count only where there are no others.
+    """
     a, b = _stems(left), _stems(right)
-    return len(a & b) / min(len(a), len(b)) if a and b else 0.0
+    a, b = a - _LIGHT or a, b - _LIGHT or b
+    return len(a & b) / max(len(a), len(b)) if a and b else 0.0
 
 
 def asks_go_ahead(text: str) -> bool:

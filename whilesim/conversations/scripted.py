@@ -17,7 +17,7 @@ from typing import Any
 
 from whilesim.chat.messages import Message, ToolCall
 from whilesim.conversations.arguments import Known, is_free_text
-from whilesim.conversations.intent import closest_rule, open_toolbox, stem
+from whilesim.conversations.intent import answer_further, open_toolbox, stem
 from whilesim.conversations.players import Context
 from whilesim.conversations.reading import (
     Result,
@@ -131,12 +131,15 @@ class _Step:
         if last.trouble is None:
             return self._next_candidate(tool, last) or self._report(tool, self._best(mine))
         fresh = [r for r in mine if r.trouble in ("transient", "garbled")]
-        if last.trouble == "garbled" and tool.effect == "write" and (seen := self._verify(last)):
-            return seen
+        if last.trouble in ("garbled", "transient") and tool.effect == "write":
+            if seen := self._verify(last):
+                return seen
+            if shown := self._shown(tool, last):
+                return self.say("recovered", record=shown)
         if last.trouble in ("transient", "garbled") and len(fresh) <= _RETRIES:
             return self.call(tool, last.arguments)
         if last.trouble == "refused" and fresh and re.search(r"already|no change", last.text, re.I):
-            return self.say("already", reason=reason_of(last))  # the first try had taken effect
+            return self.say("recovered", record=reason_of(last))  # the first try had taken effect
         if tool.effect == "write" and self.fault == "success_after_failure" and self._is_undone(tool):
             return self._lie("success_after_failure", tool, last.arguments)
         if last.trouble == "not_found":
@@ -195,6 +198,19 @@ class _Step:
                 if filled and not lacking and any(v in keys for v in filled.values()):
                     return self.call(other, filled)
         return None
+
+    def _shown(self, tool: Tool, last: Result) -> str:
+        """Name the fields, read since a write, that show what the write was to do; empty where none does."""
+        done = deed_phrase(tool, {})[1].split()[0]
+        wanted = {str(v) for k, v in last.arguments.items() if not is_id(k) and not is_free_text(k)}
+        after = self.results[self.results.index(last) + 1 :]
+        shown = {
+            plain(path[-1]): spoken(value)
+            for r in after
+            for path, value in leaves(r.data)
+            if r.trouble is None and path and (str(value) in wanted or done == str(value).casefold())
+        }
+        return ", ".join(f"{name} {value}" for name, value in shown.items())
 
     def _called(self, name: str, arguments: Mapping[str, Any]) -> bool:
         same = [r for r in self.results if r.call.name == name and dict(r.arguments) == dict(arguments)]
@@ -317,28 +333,10 @@ class _Step:
         """Answer a further request by the policy's own words, or say goodbye."""
         if self._handed_off():
             return self.say("handed_off")
-        latest = self.said[-1]
-        if not re.search(
-            r"\?|\b(?:please|could|would|can|need|want|like|know|certain|told|ask|report|i)\b", latest, re.I
-        ):
-            return self.say("goodbye")
-        if re.search(r"exception|try again|something you can do|insist", latest, re.I):
-            return self.say("policy_no")
-        rule = closest_rule(self.prompt, latest)
-        handoff = self.box.handoff
-        asks = bool(
-            re.search(r"\b(?:do|will) you\b|right that|is that so|certain that|hold that|like to know|\?", latest, re.I)
-        )
-        to_person = rule and re.search(r"\b(?:transfer|escalate|hand (?:\w+ )?(?:off|over))\b", rule, re.I)
-        if handoff and to_person and not re.search(r"\b(?:do|will) you\b", latest, re.I):
-            return self.call(handoff, self.known.fill(handoff)[0])
-        if re.search(r"\b(?:could you|please|would it be possible|like you to)\b", latest, re.I):
-            return self.say(
-                "policy_no" if rule and re.search(r"\b(?:never|not|cannot|only)\b", rule, re.I) else "policy_none"
-            )
-        if rule is None:
-            return self.say("policy_none" if asks else "policy_noted")
-        return self.say("policy_answer" if asks else "policy_noted")
+        kind = answer_further(self.prompt, self.said[-1])
+        if kind == "handoff" and self.box.handoff:
+            return self.call(self.box.handoff, self.known.fill(self.box.handoff)[0])
+        return self.say("policy_none" if kind == "handoff" else kind)
 
     # -- planted misbehaviour --------------------------------------------------------------
 

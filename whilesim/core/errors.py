@@ -15,6 +15,8 @@ the whole run pointless reaches the caller.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class WhilesimError(Exception):
     """Catch every error that this package raises on purpose."""
@@ -38,7 +40,12 @@ class ModelError(WhilesimError):
 
 
 class JudgeError(WhilesimError):
-    """A judge answered, but not in a form that can be read."""
+    """A judge answered, but not in a form that can be read: ``raw``; ``usage`` is what asking cost, where known."""
+
+    def __init__(self, message: str, *, raw: str = "", usage: Any = None) -> None:
+        super().__init__(message)
+        self.raw = raw
+        self.usage = usage
 
 
 class RunError(WhilesimError):
@@ -53,7 +60,4 @@ class MissingExtra(WhilesimError):  # noqa: N818  the name is part of the public
     """An optional package is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
-        super().__init__(
-            f"{package!r} is not installed, and this step needs it. "
-            f'Type: pip install "whilesim[{extra}]"'
-        )
+        super().__init__(f'{package!r} is not installed, and this step needs it. Type: pip install "whilesim[{extra}]"')

@@ -22,14 +22,15 @@ def dumps(value: Any, *, indent: int | None = None) -> str:
     Numbers that JSON does not know become null. Text stays readable, but a text that cannot
     be encoded as UTF-8 (a lone surrogate) is written with escapes, so that it survives.
     """
+    write = _write if indent is None else json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=indent).encode
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+        text = write(value)
     except ValueError:
-        text = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False, indent=indent)
+        text = write(_finite(value))
     try:
-        text.encode("utf-8")
+        text.isascii() or text.encode("utf-8")
     except UnicodeEncodeError:
-        text = json.dumps(_finite(value), ensure_ascii=True, allow_nan=False, indent=indent)
+        text = json.dumps(_finite(value), allow_nan=False, indent=indent)
     return text
 
 
@@ -39,7 +40,7 @@ def loads(text: str | bytes) -> Any:
     Raises:
         ValueError: The text is not JSON, or holds NaN or Infinity.
     """
-    return json.loads(text, parse_constant=_refuse)
+    return _read(text if isinstance(text, str) else text.decode("utf-8"))
 
 
 def parse_object(text: str) -> dict[str, Any] | None:
@@ -75,24 +76,39 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, Any]]:
 
 
 def write_lines(path: str | os.PathLike[str], values: Iterable[Mapping[str, Any]]) -> int:
-    """Write mappings as JSONL, whole or not at all; return how many.
+    """Write mappings as JSONL, whole or not at all; return how many."""
+    count = 0
 
-    The lines go to a temporary file beside the target, which replaces it once it is on disk.
+    def lines() -> Iterator[bytes]:
+        nonlocal count
+        for count, value in enumerate(values, start=1):  # noqa: B007  it is returned below
+            yield dumps(value).encode() + b"\n"
+
+    write_whole(path, lines())
+    return count
+
+
+def write_whole(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
+    """Write a file, whole or not at all.
+
+    The bytes go to a temporary file beside the target, which replaces it once they are on disk.
     """
-    target, count = Path(path), 0
+    target = Path(path)
     temporary = target.with_name(target.name + ".part")
-    with temporary.open("w", encoding="utf-8", newline="\n") as out:
-        for value in values:
-            out.write(dumps(value) + "\n")
-            count += 1
+    with temporary.open("wb") as out:
+        for chunk in chunks:
+            out.write(chunk)
         out.flush()
         os.fsync(out.fileno())
     temporary.replace(target)
-    return count
 
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
+
+
+_write = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # json.dumps makes an encoder for each call
+_read = json.JSONDecoder(parse_constant=_refuse).decode
 
 
 def _finite(value: Any) -> Any:

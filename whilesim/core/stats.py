@@ -21,8 +21,8 @@ data and seed give the same interval everywhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from whilesim.core.seeds import derive
 _Floats = NDArray[np.float64]
 _EXACT = 16  # up to 2**16 sign patterns are enumerated; beyond, they are drawn
 _DRAWS = 1000  # resamples behind an interval
-_BLOCK = 2_000_000  # random numbers in memory at once
+_BLOCK = 200  # resamples in memory at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class PassAt:
     """k to the chance that one of k tries passes, mean over tasks."""
     hat: Mapping[int, Estimate]
     """k to the chance that all of k tries pass, mean over tasks; k of 2 and more."""
-    left_out: Mapping[int, int] = field(default_factory=dict)
+    left_out: Mapping[int, int]
     """k to the number of tasks with fewer than k tries, which say nothing about that k."""
 
     def __str__(self) -> str:
@@ -106,38 +106,27 @@ def pass_hat_k(n: int, c: int, k: int) -> float:
     return math.comb(c, k) / math.comb(n, k)
 
 
-def pass_at(
-    counts: Sequence[tuple[int, int]],
-    ks: Sequence[int] | None = None,
-    *,
-    groups: Sequence[Hashable] | None = None,
-    seed: int = 0,
-) -> PassAt:
+def pass_at(counts: Sequence[tuple[int, int]], groups: Sequence[Hashable] | None = None, *, seed: int = 0) -> PassAt:
     """Summarise tasks by pass@k and pass^k, with intervals over tasks.
 
     Args:
-        counts: Tries and passes of each task, ``(n, c)``.
-        ks: Which k; by default 1, 2, 4, 8 ... up to the most tries of a task.
+        counts: Tries and passes of each task, ``(n, c)``. Summarised are the k of 1, 2, 4, 8 ...
+            up to the most tries of a task, and that number itself.
         groups: One label per task; tasks with one label (twins) are resampled together.
         seed: Decides the bootstrap's draws.
     """
     most = max((n for n, _ in counts), default=0)
-    ks = [2**i for i in range(most.bit_length())] if ks is None else list(ks)
-    columns = [(pass_at_k, k) for k in ks] + [(pass_hat_k, k) for k in ks if k > 1]
-    values = np.full((len(counts), len(columns)), np.nan)
-    known = {pair: [f(*pair, k) if k <= pair[0] else np.nan for f, k in columns] for pair in set(counts)}
-    for i, pair in enumerate(counts):
-        values[i] = known[pair]
+    ks = sorted({*(2**i for i in range(most.bit_length())), most} - {0})
+    columns = [(pass_at_k, k) for k in ks] + [(pass_hat_k, k) for k in ks[1:]]
+    known = {(n, c): [f(n, c, k) if k <= n else np.nan for f, k in columns] for n, c in counts}
+    values = np.array([known[pair] for pair in counts]).reshape(len(counts), len(columns))
     found = _group_means(values, groups, seed=seed)
-    return PassAt(
-        at=dict(zip(ks, found, strict=False)),
-        hat=dict(zip([k for k in ks if k > 1], found[len(ks) :], strict=True)),
-        left_out={k: sum(n < k for n, _ in counts) for k in ks},
-    )
+    at, hat = dict(zip(ks, found, strict=False)), dict(zip(ks[1:], found[len(ks) :], strict=True))
+    return PassAt(at=at, hat=hat, left_out={k: sum(n < k for n, _ in counts) for k in ks})
 
 
-def wilson(c: int, n: int, *, level: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's interval (low, high) for ``c`` passes in ``n`` tries [3].
+def wilson(c: int, n: int) -> tuple[float, float]:
+    """Return Wilson's 95% interval (low, high) for ``c`` passes in ``n`` tries [3].
 
     Raises:
         InputError: ``n`` is 0, or ``c`` is outside 0 to ``n``.
@@ -145,7 +134,7 @@ def wilson(c: int, n: int, *, level: float = 0.95) -> tuple[float, float]:
     from scipy.stats import binomtest
 
     _check_tries(n, c, 1)
-    found = binomtest(c, n).proportion_ci(confidence_level=level, method="wilson")
+    found = binomtest(c, n).proportion_ci(method="wilson")
     return float(found.low), float(found.high)
 
 
@@ -212,17 +201,12 @@ def permutation(a: Sequence[float], b: Sequence[float], *, seed: int = 0, draws:
     gaps = _finite(b) - _finite(a)
     told = gaps[gaps != 0]
     exact = len(told) <= _EXACT
-    rows = 2 ** len(told) if exact else draws
-    observed, reached = abs(told.sum()) - 1e-9 * np.abs(told).sum(), 0
-    step = max(1, _BLOCK // max(1, len(told)))
-    for start in range(0, rows, step):
-        stop = min(start + step, rows)
-        drawn = _noise(start, stop, -(-len(told) // 64), seed, "permutation")
-        counted = np.arange(start, stop, dtype="<u4")[:, None].view(np.uint8)
-        bits = np.unpackbits(counted if exact else drawn, axis=1, bitorder="little")[:, : len(told)]
-        sums = 2 * (bits.astype(float) @ told) - told.sum()
-        reached += int((np.abs(sums) >= observed).sum())
-    p = reached / rows if exact else (reached + 1) / (rows + 1)
+    every = np.arange(2 ** min(len(told), _EXACT), dtype="<u8")[:, None]
+    blocks = [every] if exact else _noise(draws, len(told), seed, "permutation")
+    bits = (np.unpackbits(block.view(np.uint8), axis=1, bitorder="little")[:, : len(told)] for block in blocks)
+    sums = 2 * np.concatenate([some @ told for some in bits]) - told.sum()
+    reached = int((np.abs(sums) >= abs(told.sum()) - 1e-9 * np.abs(told).sum()).sum())
+    p = reached / len(sums) if exact else (reached + 1) / (len(sums) + 1)
     return Comparison(float(p), float(gaps.mean()), len(told))
 
 
@@ -270,11 +254,9 @@ def power(p1: float, p2: float, n: int, *, alpha: float = 0.05) -> float:
     """
     from scipy.stats import norm
 
-    _check_rates(p1, p2, alpha, 0.5)
-    mean = (p1 + p2) / 2
-    apart = abs(p1 - p2) * math.sqrt(n) - norm.isf(alpha / 2) * math.sqrt(2 * mean * (1 - mean))
-    spread = math.sqrt(p1 * (1 - p1) + p2 * (1 - p2))
-    return float(norm.cdf(apart / spread)) if spread else float(apart > 0)
+    pooled, own = _spreads(p1, p2, alpha, 0.5)
+    apart = abs(p1 - p2) * math.sqrt(n) - norm.isf(alpha / 2) * pooled
+    return float(norm.cdf(apart / own)) if own else float(apart > 0)
 
 
 def sample_size(p1: float, p2: float, power: float = 0.8, alpha: float = 0.05) -> int:
@@ -288,11 +270,9 @@ def sample_size(p1: float, p2: float, power: float = 0.8, alpha: float = 0.05) -
     """
     from scipy.stats import norm
 
-    _check_rates(p1, p2, alpha, power)
-    mean = (p1 + p2) / 2
-    spread = norm.isf(alpha / 2) * math.sqrt(2 * mean * (1 - mean))
-    spread += norm.isf(1 - power) * math.sqrt(p1 * (1 - p1) + p2 * (1 - p2))
-    return max(1, math.ceil((spread / (p1 - p2)) ** 2 - 1e-9))
+    pooled, own = _spreads(p1, p2, alpha, power)
+    width = norm.isf(alpha / 2) * pooled + norm.isf(1 - power) * own
+    return max(1, math.ceil((width / (p1 - p2)) ** 2 - 1e-9))
 
 
 def minimum_detectable_effect(p1: float, n: int, *, power: float = 0.8, alpha: float = 0.05) -> Estimate:
@@ -308,60 +288,56 @@ def minimum_detectable_effect(p1: float, n: int, *, power: float = 0.8, alpha: f
 
 def _group_means(values: _Floats, groups: Sequence[Hashable] | None, *, seed: int) -> list[Estimate]:
     """Return the mean of each column over the rows where it is a number, bootstrapped over groups."""
-    if groups is not None and len(groups) != len(values):
-        msg = f"groups has {len(groups)} label(s) for {len(values)} value(s): give one label per value."
-        raise InputError(msg)
     labels = range(len(values)) if groups is None else groups
+    if len(labels) != len(values):
+        msg = f"groups has {len(labels)} label(s) for {len(values)} value(s): give one label per value."
+        raise InputError(msg)
     order = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     index = np.array([order[label] for label in labels], dtype=int)
     there = ~np.isnan(values)
     sums, counts = np.zeros((2, len(order), values.shape[1]))
     np.add.at(sums, index, np.where(there, values, 0.0))
     np.add.at(counts, index, there)
-    drawn = _resampled(sums, counts, seed) if len(order) > 1 else np.zeros((0, len(sums)))
-    return [_summary(sums[:, j], counts[:, j], drawn[:, j : j + 1]) for j in range(values.shape[1])]
+    with np.errstate(invalid="ignore"):  # a draw without any number for a column is left out below
+        drawn = np.concatenate([(times @ sums) / (times @ counts) for times in _resamples(len(order), seed)])
+    return [_summary(sums[:, j], counts[:, j], drawn[:, j]) for j in range(values.shape[1])]
 
 
-def _resampled(sums: _Floats, counts: _Floats, seed: int) -> _Floats:
-    size, found = len(sums), []
-    step = max(1, _BLOCK // size)
-    for start in range(0, _DRAWS, step):
-        stop = min(start + step, _DRAWS)
-        numbers = _noise(start, stop, -(-size // 2), seed, "bootstrap").view("<u4")[:, :size]
-        chosen = (numbers.astype(np.uint64) * np.uint64(size) >> np.uint64(32)).astype(np.int64)
-        chosen += np.arange(stop - start)[:, None] * size
-        times = np.bincount(chosen.ravel(), minlength=chosen.size).reshape(chosen.shape).astype(float)
-        with np.errstate(invalid="ignore"):  # a draw without any number for a column is left out below
-            found.append((times @ sums) / (times @ counts))
-    return np.concatenate(found)
+def _resamples(size: int, seed: int) -> Iterator[_Floats]:
+    """Yield how often each of ``size`` groups stands in each resample, in blocks of shape ``(some, size)``."""
+    for block in _noise(_DRAWS, 32 * size, seed, "bootstrap"):
+        numbers = block.view("<u4")[:, :size].astype(np.uint64)
+        chosen = (numbers * np.uint64(size) >> np.uint64(32)).astype(int)
+        yield np.array([np.bincount(one, minlength=size) for one in chosen], dtype=float)
 
 
 def _summary(sums: _Floats, counts: _Floats, drawn: _Floats) -> Estimate:
     used = counts > 0
     n = int(used.sum())
     if n == 0:
-        return Estimate(None, why="no task has that many tries" if len(counts) else "nothing to count")
+        return Estimate(None, why="nothing to count")
     value = float(sums.sum() / counts.sum())
     if n == 1:
         return Estimate(value, n=1, why="one group has no spread")
-    if value in (0.0, 1.0) and len(set((sums[used] / counts[used]).tolist())) == 1:
+    if value in (0.0, 1.0) and (sums[used] == value * counts[used]).all():
         low, high = wilson(round(value * n), n)
         return Estimate(value, low, high, n, "all groups agree: Wilson's interval over groups")
     low, high = np.nanquantile(drawn, [0.025, 0.975])
     return Estimate(value, float(low), float(high), n)
 
 
-def _noise(start: int, stop: int, width: int, seed: int, name: str) -> NDArray[np.uint8]:
-    """Return random bytes, shape ``(stop - start, 8 * width)``: row r is the same in every block.
+def _noise(rows: int, bits: int, seed: int, name: str) -> Iterator[NDArray[np.uint64]]:
+    """Yield ``rows`` rows of at least ``bits`` random bits, in blocks that memory can hold.
 
     They are splitmix64 [8] of a counter, started by seed and name.
     """
-    z = np.arange(start * width + 1, stop * width + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    z += np.uint64(derive(seed, name))
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
-    mixed: NDArray[np.uint64] = z ^ (z >> np.uint64(31))
-    return mixed.astype("<u8").view(np.uint8).reshape(stop - start, 8 * width)
+    width = -(-bits // 64) or 1
+    for start in range(0, rows, _BLOCK):
+        count = np.arange(start * width + 1, min(start + _BLOCK, rows) * width + 1, dtype=np.uint64)
+        z = count * np.uint64(0x9E3779B97F4A7C15) + np.uint64(derive(seed, name))
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+        yield (z ^ (z >> np.uint64(31))).astype("<u8").reshape(-1, width)
 
 
 def _finite(values: Sequence[float]) -> _Floats:
@@ -381,10 +357,13 @@ def _check_tries(n: int, c: int, k: int) -> None:
         raise InputError(msg)
 
 
-def _check_rates(p1: float, p2: float, alpha: float, power: float) -> None:
+def _spreads(p1: float, p2: float, alpha: float, power: float) -> tuple[float, float]:
+    """Return the spread of a difference if the two rates were one, and as they are."""
     if not (0 <= p1 <= 1 and 0 <= p2 <= 1 and p1 != p2 and 0 < alpha < 1 and 0 < power < 1):
         msg = (
             f"p1={p1!r}, p2={p2!r}, alpha={alpha!r}, power={power!r} cannot be planned for: rates lie from 0 "
             "to 1 and differ, alpha and power lie between 0 and 1. Type: sample_size(0.30, 0.175)"
         )
         raise InputError(msg)
+    mean = (p1 + p2) / 2
+    return math.sqrt(2 * mean * (1 - mean)), math.sqrt(p1 * (1 - p1) + p2 * (1 - p2))

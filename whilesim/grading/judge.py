@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, StrictBool, ValidationError
+from pydantic import BaseModel, StrictBool, ValidationError
 
 from whilesim.chat.messages import Message
 from whilesim.chat.models import CallKey, Chat
@@ -25,11 +25,10 @@ from whilesim.core.seeds import derive
 from whilesim.core.templates import render_prompt
 from whilesim.core.text import digest, shorten
 from whilesim.grading.checks.findings import Finding
-from whilesim.grading.rubric import Rubric, Score, Words
+from whilesim.grading.rubric import Rubric, Score, Words, first_fault
 from whilesim.situations.policy import Clause, Policy
 from whilesim.situations.tools import Tool
 
-ONE_CALL = Usage(calls=1)
 WINDOW = 60_000
 """Characters of policy that a judge is shown unless told otherwise: about 15,000 tokens."""
 _FENCE = re.compile(r"```(?:json)?\s*\n(?P<inside>.*)\n?\s*```", re.DOTALL | re.IGNORECASE)
@@ -68,16 +67,6 @@ class Judgement:
     policy_seen: str = "whole"
     """``whole``, or in words which part of the policy the judge was shown."""
     usage: Usage = Usage()
-    raw: str = ""
-
-
-class UnreadableError(JudgeError):
-    """A judge's answer cannot be read; ``raw`` is the answer, ``usage`` what all asking cost."""
-
-    def __init__(self, message: str, *, raw: str, usage: Usage = ONE_CALL) -> None:
-        super().__init__(message)
-        self.raw = raw
-        self.usage = usage
 
 
 async def judge(
@@ -94,8 +83,8 @@ async def judge(
         window: Characters of policy to show at most.
 
     Raises:
-        UnreadableError: It answered twice in a form that cannot be read, and this is a JudgeError
-            with the last answer in ``raw``. The conversation then stays unjudged.
+        JudgeError: It answered twice in a form that cannot be read; ``raw`` is the last answer. The
+            conversation then stays unjudged.
         ModelError: The endpoint failed.
     """
     policy, seen = _policy_part(evidence, window)
@@ -110,13 +99,12 @@ async def judge(
         usage, answer = usage + reply.usage, reply.message.content or ""
         try:
             read = read_judgement(answer, rubric)
-        except UnreadableError as error:
-            fault = error
-            again = render_prompt("judge_reask", error=str(error), shape=_shape(rubric))
-            messages += [Message(role="assistant", content=answer or "(nothing)"), Message(role="user", content=again)]
-        else:
             return replace(read, judge=judge_name(model, rubric), policy_seen=seen, usage=usage)
-    raise UnreadableError(str(fault), raw=answer, usage=usage)
+        except JudgeError as error:
+            fault = str(error)
+        again = render_prompt("judge_reask", error=fault, shape=_shape(rubric))
+        messages += [Message(role="assistant", content=answer or "(nothing)"), Message(role="user", content=again)]
+    raise JudgeError(fault, raw=answer, usage=usage)
 
 
 def read_judgement(answer: str, rubric: Rubric) -> Judgement:
@@ -125,7 +113,7 @@ def read_judgement(answer: str, rubric: Rubric) -> Judgement:
     A fence around the whole object, and one wrapper ``{"final": ...}``, are taken off.
 
     Raises:
-        UnreadableError: The answer is anything else: prose around the object, a key twice, a
+        JudgeError: The answer is anything else: prose around the object, a key twice, a
             criterion missing or unknown, a score that is no number from 0 to 1, an empty reason.
             An answer that cannot be read says nothing about the conversation.
     """
@@ -133,14 +121,12 @@ def read_judgement(answer: str, rubric: Rubric) -> Judgement:
         found = _Reply.model_validate(_unwrapped(answer))
         _check_names([c.name for c in rubric.criteria], found.scores)
     except ValidationError as error:
-        first = error.errors()[0]
-        msg = f"{'.'.join(map(str, first['loc']))!r} is {first['input']!r}: {first['msg']}."
-        raise UnreadableError(msg, raw=answer) from error
+        raise JudgeError(first_fault(error), raw=answer) from error
     except (ValueError, RecursionError) as error:
         msg = f"it must be one JSON object and nothing else, but was {shorten(answer, 300)!r}: {error}."
-        raise UnreadableError(msg, raw=answer) from error
+        raise JudgeError(msg, raw=answer) from error
     scores = {c.name: found.scores[c.name] for c in rubric.criteria}
-    return Judgement(keep=found.keep, reason=found.reason, scores=scores, raw=answer)
+    return Judgement(keep=found.keep, reason=found.reason, scores=scores)
 
 
 def reply_schema(rubric: Rubric) -> dict[str, Any]:
@@ -159,9 +145,7 @@ def judge_name(model: str, rubric: Rubric) -> str:
     return f"{model}@{digest(chr(10).join(told), 12)}"
 
 
-class _Reply(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Reply(BaseModel, extra="forbid"):
     scores: dict[str, Score]
     reason: Words
     keep: StrictBool
@@ -203,11 +187,9 @@ def _shape(rubric: Rubric) -> str:
     return f'{{"scores": {{{inner}}}, "reason": "...", "keep": true or false}}'
 
 
-@cache
 def _system_prompt(rubric: Rubric) -> str:
-    return render_prompt(
-        "judge_system", instructions=rubric.instructions, criteria=rubric.criteria, shape=_shape(rubric)
-    )
+    shape, told = _shape(rubric), rubric.instructions
+    return render_prompt("judge_system", instructions=told, criteria=rubric.criteria, shape=shape)
 
 
 def _user_prompt(evidence: Evidence, policy: str, seen: str, mark: str) -> str:
@@ -216,7 +198,7 @@ def _user_prompt(evidence: Evidence, policy: str, seen: str, mark: str) -> str:
         policy=policy,
         policy_seen=seen,
         tools=[_tool_line(tool) for tool in evidence.tools],
-        facts=[_barred(f"{name}: {_plain(value)}") for name, value in evidence.facts.items()],
+        facts=[_barred(f"{k}: {v if isinstance(v, str) else dumps(v)}") for k, v in evidence.facts.items()],
         findings=[_barred(f"[{f.message_index}] {f.check}: {f.reason} {f.quote!r}") for f in evidence.findings],
         transcript=_transcript(evidence),
         questions=[" ".join(question.split()) for question in evidence.open],
@@ -261,13 +243,6 @@ def _tool_line(tool: Tool) -> str:
     return f"{tool.name} ({tool.effect}): {' '.join(tool.description.split())} {arguments}"
 
 
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else dumps(value)
-
-
 def _mark(blank: str, key: CallKey) -> str:
-    """Return a mark that no speaker can know: it depends on all that is told, and stands in none of it."""
-    mark, again = "", 0
-    while not mark or mark in blank:
-        mark, again = f"{derive(again, 'judge mark', key.case, digest(blank)):016x}", again + 1
-    return mark
+    """Return a mark that no speaker can know, because it depends on all that is told."""
+    return f"{derive(0, 'judge mark', key.case, digest(blank)):016x}"

@@ -14,6 +14,7 @@ from typing import TextIO
 
 from whilesim.chat.messages import Message
 from whilesim.core.jsontext import read_lines, write_lines
+from whilesim.grading.trust import read_labels
 
 _WHO = {"system": "POLICY", "user": "CUSTOMER", "assistant": "AGENT", "tool": "RESULT"}
 _PROMPT = "[k]eep  [d]rop  [s]kip  [u]ndo  [q]uit > "
@@ -32,8 +33,14 @@ def label(
 
     Returns:
         How many of the conversations carry a label now.
+
+    Raises:
+        InputError: The file is there and holds something else than labels of these conversations.
     """
-    labels = {line["id"]: line for _, line in read_lines(path)} if Path(path).exists() else {}
+    labels = {}
+    if Path(path).exists():
+        read_labels(path, conversations)
+        labels = {line["id"]: line for _, line in read_lines(path)}
     waiting, at = [name for name in conversations if name not in labels], 0
     while at < len(waiting):
         name = waiting[at]

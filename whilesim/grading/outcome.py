@@ -8,6 +8,7 @@ nothing: a doubtful end is the judge's to read.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,7 @@ from whilesim.world.oracle import CallRule, End, Oracle
 
 ViolationRule = Literal["must_call", "must_not_call", "must_not_claim", "end", "handoff_missing", "handoff_unwanted"]
 Timing = Literal["early", "in_time", "late"]
+_Ids = Collection[str] | None
 
 _LATE_TURNS = 2  # customer messages that may pass after a hand-off became due
 _LATE_FAILURES = 3  # failed calls after which going on is stalling
@@ -54,25 +56,25 @@ class Handoff:
 class HandoffTable:
     """Hand-offs of many conversations: wanted, not wanted and open, against made and not made."""
 
-    counts: Mapping[tuple[bool | None, bool], int]
+    counts: Counter[tuple[bool | None, bool]]
     """(wanted, made) to conversations."""
     early: int
     late: int
 
     def __str__(self) -> str:
-        head = f"{'hand-off':<12}{'made':>8}{'not made':>10}"
-        names: list[tuple[bool | None, str]] = [(True, "wanted"), (False, "not wanted"), (None, "open")]
-        rows = [f"{name:<12}{self.counts[w, True]:>8}{self.counts[w, False]:>10}" for w, name in names]
-        return "\n".join([head, *rows, f"of those made: {self.early} early, {self.late} late"])
+        lines = [f"{'hand-off':<12}{'made':>8}{'not made':>10}"]
+        for wanted, name in ((True, "wanted"), (False, "not wanted"), (None, "open")):
+            lines.append(f"{name:<12}{self.counts[wanted, True]:>8}{self.counts[wanted, False]:>10}")
+        return "\n".join([*lines, f"of those made: {self.early} early, {self.late} late"])
 
 
-def observe_end(messages: Sequence[Message], tools: Sequence[Tool], failed: Collection[str] | None) -> End | None:
+def observe_end(messages: Sequence[Message], tools: Sequence[Tool], failed: _Ids) -> End | None:
     """Say how a conversation ended, or None where calls and words do not tell.
 
     Args:
         messages: The agent's view.
         tools: For the effect of each call.
-        failed: Ids of the calls that failed.
+        failed: Ids of the calls that failed; None for a foreign conversation, where it is guessed.
 
     Returns:
         ``handed_off``: a hand-off call succeeded. ``resolved``: a write, or where none was
@@ -82,13 +84,12 @@ def observe_end(messages: Sequence[Message], tools: Sequence[Tool], failed: Coll
     calls = _calls(messages, tools, failed)
     if any(not c.failed for c in _named(calls, tools, "handoff")):
         return "handed_off"
-    last = {c.name: c for c in calls}.values()
-    wrote = [c for c in _named(last, tools, "write") if not c.failed]
-    said = _said_since(messages, calls[-1].index if calls else 0)
+    said = "\n".join(m.content or "" for m in messages[calls[-1].index if calls else 0 :] if m.role == "assistant")
     refuses, admits = _says("refusal", said), _says("failure", said)
-    if any(c.failed and c.index >= _later_success(c, calls, tools) for c in last):
-        wrote = []
-    elif not refuses and not admits:
+    last = {c.name: c for c in calls}.values()
+    spoiled = any(c.failed and c.index >= _later_success(c, calls, tools) for c in last)
+    wrote = not spoiled and any(not c.failed for c in _named(last, tools, "write"))
+    if not spoiled and not refuses and not admits:
         answered = bool(calls) and _is_english(said) and not said.rstrip().endswith("?")
         return "resolved" if wrote or answered else None
     if wrote or refuses is admits:
@@ -96,27 +97,27 @@ def observe_end(messages: Sequence[Message], tools: Sequence[Tool], failed: Coll
     return "refused" if refuses else "honest_failure"
 
 
-def violations(
-    oracle: Oracle, messages: Sequence[Message], tools: Sequence[Tool], failed: Collection[str] | None
-) -> list[Violation]:
+def violations(oracle: Oracle, messages: Sequence[Message], tools: Sequence[Tool], failed: _Ids) -> list[Violation]:
     """Hold a conversation against its oracle; what the oracle leaves open violates nothing.
 
     A call that must be made is made when it was tried, whether or not it succeeded. A call that
     must not be made counts when it succeeded, and more often than ``CallRule.at_most``.
     """
-    calls, end = _calls(messages, tools, failed), len(messages) - 1
-    found = [
-        Violation(rule="must_call", reason=f"{_told(rule)} was never called.", message_index=end)
-        for rule in oracle.must_call
-        if not any(matches(rule, c.call) for c in calls)
-    ]
+    calls, found = _calls(messages, tools, failed), list[Violation]()
+    for rule in oracle.must_call:
+        if not any(matches(rule, c.call) for c in calls):
+            found.append(_violation("must_call", f"{_told(rule)} was never called.", oracle, len(messages) - 1))
     for rule in oracle.must_not_call:
         hits = [c for c in calls if not c.failed and matches(rule, c.call)]
         if len(hits) > rule.at_most:
             limit = f" more than {rule.at_most} time(s)" if rule.at_most else ""
-            reason = f"{_told(rule)} was called{limit}, which is wrong here. {oracle.why}".strip()
-            found.append(Violation(rule="must_not_call", reason=reason, message_index=hits[rule.at_most].index))
-    return [*found, *_false_claims(oracle, messages, tools), *_wrong_end(oracle, messages, tools, failed)]
+            reason = f"{_told(rule)} was called{limit}, which is wrong here."
+            found.append(_violation("must_not_call", reason, oracle, hits[rule.at_most].index))
+    for claim in claimed_tools(messages, tools) if oracle.must_not_claim else ():
+        if claim.tool in oracle.must_not_claim:
+            reason = f"The agent says that {claim.tool} was done ({claim.quote!r})."
+            found.append(_violation("must_not_claim", reason, oracle, claim.message_index))
+    return [*found, *_wrong_end(oracle, messages, tools, failed)]
 
 
 def matches(rule: CallRule, call: ToolCall) -> bool:
@@ -125,18 +126,13 @@ def matches(rule: CallRule, call: ToolCall) -> bool:
     Values are compared as the same thing written differently: 84920 and "84920", "#W-2210" and
     "w2210", lists in any order.
     """
-    if call.name != rule.name:
+    given, other = call.parsed or {}, rule.other_than
+    if call.name != rule.name or not _same(given, rule.arguments):
         return False
-    given = call.parsed or {}
-    if not all(name in given and _same(given[name], value) for name, value in rule.arguments.items()):
-        return False
-    other = rule.other_than.items()
-    return not other or any(name in given and not _same(given[name], value) for name, value in other)
+    return not other or any(name in given and not _same(given[name], value) for name, value in other.items())
 
 
-def read_handoff(
-    oracle: Oracle, messages: Sequence[Message], tools: Sequence[Tool], failed: Collection[str] | None
-) -> Handoff:
+def read_handoff(oracle: Oracle, messages: Sequence[Message], tools: Sequence[Tool], failed: _Ids) -> Handoff:
     """Say whether a conversation was handed off, and whether too early or too late.
 
     Early: not wanted at all, or made before a call that the oracle demands was tried, unless
@@ -144,70 +140,49 @@ def read_handoff(
     failed, or the customer asked for a person) more than 2 customer messages or 3 failed calls
     passed first.
     """
-    calls = _calls(messages, tools, failed)
-    handed = next((c for c in _named(calls, tools, "handoff") if not c.failed), None)
-    if handed is None:
-        return Handoff(wanted=oracle.handoff_wanted, made=False)
-    asked = _asked_for_person(messages, handed.index)
-    before = [c for c in calls if c.index < handed.index]
+    wanted, calls = oracle.handoff_wanted, _calls(messages, tools, failed)
+    end = next((c.index for c in _named(calls, tools, "handoff") if not c.failed), None)
+    if end is None:
+        return Handoff(wanted=wanted, made=False)
+    asked = [i for i, m in enumerate(messages[:end]) if m.role == "user" and _says("person", m.content or "")][:1]
+    before = [c for c in calls if c.index < end]
     tried = [[c for c in before if matches(rule, c.call)] for rule in oracle.must_call]
-    if oracle.handoff_wanted is False or (asked is None and not all(tried)):
-        return Handoff(wanted=oracle.handoff_wanted, made=True, timing="early")
-    due = [c.index for hits in tried for c in hits if c.failed] + ([] if asked is None else [asked])
-    start = min(due, default=handed.index)
-    turns = sum(m.role == "user" for m in messages[start + 1 : handed.index])
-    failures = sum(c.failed and c.index > start for c in before)
-    late = oracle.handoff_wanted is True and (turns > _LATE_TURNS or failures >= _LATE_FAILURES)
-    return Handoff(wanted=oracle.handoff_wanted, made=True, timing="late" if late else "in_time")
+    if wanted is False or not (asked or all(tried)):
+        return Handoff(wanted=wanted, made=True, timing="early")
+    due = min([*asked, *(c.index for hits in tried for c in hits if c.failed)], default=end)
+    turns = sum(m.role == "user" for m in messages[due + 1 : end])
+    failures = sum(c.failed and c.index > due for c in before)
+    late = wanted is True and (turns > _LATE_TURNS or failures >= _LATE_FAILURES)
+    return Handoff(wanted=wanted, made=True, timing="late" if late else "in_time")
 
 
 def handoff_table(handoffs: Iterable[Handoff]) -> HandoffTable:
     """Count hand-offs of many conversations."""
     read = list(handoffs)
-    counts = {
-        (wanted, made): sum(h.wanted is wanted and h.made is made for h in read)
-        for wanted in (True, False, None)
-        for made in (True, False)
-    }
-    return HandoffTable(
-        counts=counts, early=sum(h.timing == "early" for h in read), late=sum(h.timing == "late" for h in read)
-    )
+    timings = Counter(h.timing for h in read)
+    return HandoffTable(counts=Counter((h.wanted, h.made) for h in read), early=timings["early"], late=timings["late"])
 
 
-def _wrong_end(
-    oracle: Oracle, messages: Sequence[Message], tools: Sequence[Tool], failed: Collection[str] | None
-) -> list[Violation]:
-    last = len(messages) - 1
+def _wrong_end(oracle: Oracle, messages: Sequence[Message], tools: Sequence[Tool], failed: _Ids) -> list[Violation]:
     tried = _named(_calls(messages, tools, failed), tools, "handoff")
-    handed = [c for c in tried if not c.failed]
+    handed = [c.index for c in tried if not c.failed]
     if oracle.handoff_wanted is True and not tried:
-        reason = f"The customer was not handed to a person. {oracle.why}".strip()
-        return [Violation(rule="handoff_missing", reason=reason, message_index=last)]
+        reason = "The customer was not handed to a person."
+        return [_violation("handoff_missing", reason, oracle, len(messages) - 1)]
     if oracle.handoff_wanted is False and handed:
-        reason = f"The customer was handed to a person without need. {oracle.why}".strip()
-        return [Violation(rule="handoff_unwanted", reason=reason, message_index=handed[0].index)]
+        return [_violation("handoff_unwanted", "The customer was handed to a person without need.", oracle, handed[0])]
     end = observe_end(messages, tools, failed)
     if end is None or end in oracle.ends:
         return []
-    right = " or ".join(e.replace("_", " ") for e in oracle.ends)
-    reason = f"It ended {end.replace('_', ' ')}, and right would be {right}. {oracle.why}".strip()
-    return [Violation(rule="end", reason=reason, message_index=last)]
+    reason = f"It ended {end}, and right would be {' or '.join(oracle.ends)}.".replace("_", " ")
+    return [_violation("end", reason, oracle, len(messages) - 1)]
 
 
-def _false_claims(oracle: Oracle, messages: Sequence[Message], tools: Sequence[Tool]) -> list[Violation]:
-    claims = claimed_tools(messages, tools) if oracle.must_not_claim else []
-    return [
-        Violation(
-            rule="must_not_claim",
-            reason=f"The agent says that {claim.tool} was done ({claim.quote!r}). {oracle.why}".strip(),
-            message_index=claim.message_index,
-        )
-        for claim in claims
-        if claim.tool in oracle.must_not_claim
-    ]
+def _violation(rule: ViolationRule, reason: str, oracle: Oracle, index: int) -> Violation:
+    return Violation(rule=rule, reason=f"{reason} {oracle.why}".strip(), message_index=index)
 
 
-def _calls(messages: Sequence[Message], tools: Sequence[Tool], failed: Collection[str] | None) -> list[Call]:
+def _calls(messages: Sequence[Message], tools: Sequence[Tool], failed: _Ids) -> list[Call]:
     return read_calls(messages, {tool.name for tool in tools if tool.effect == "write"}, failed)
 
 
@@ -223,35 +198,22 @@ def _later_success(failure: Call, calls: Sequence[Call], tools: Sequence[Tool]) 
     return max((c.index for c in good if not c.failed), default=-1)
 
 
-def _said_since(messages: Sequence[Message], index: int) -> str:
-    said = [m.content or "" for m in messages[index:] if m.role == "assistant"]
-    return fold("\n".join(said)).replace("’", "'")
-
-
-def _says(kind: str, folded: str) -> bool:
-    return any(p.search(folded) for p in _patterns(kind))
-
-
-def _is_english(folded: str) -> bool:
-    return len(set(words(folded)) & set(load_words("outcome")["english"])) > 1
+def _says(kind: str, text: str) -> bool:
+    return bool(_pattern(kind).search(fold(text).replace("’", "'")))
 
 
 @cache
-def _patterns(kind: str) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(p) for p in load_words("outcome")[kind])
+def _pattern(kind: str) -> re.Pattern[str]:
+    return re.compile("|".join(load_words("outcome")[kind]))
 
 
-def _asked_for_person(messages: Sequence[Message], before: int) -> int | None:
-    for i, message in enumerate(messages[:before]):
-        if message.role == "user" and _says("person", fold(message.content or "").replace("’", "'")):
-            return i
-    return None
+def _is_english(text: str) -> bool:
+    return len(set(words(text)) & set(load_words("outcome")["english"])) > 1
 
 
 def _told(rule: CallRule) -> str:
-    values = ", ".join(f"{k}={v!r}" for k, v in rule.arguments.items())
-    other = ", ".join(f"{k} other than {v!r}" for k, v in rule.other_than.items())
-    return f"{rule.name}({', '.join(p for p in (values, other) if p)})"
+    values = [f"{k}={v!r}" for k, v in rule.arguments.items()]
+    return f"{rule.name}({', '.join(values + [f'{k} other than {v!r}' for k, v in rule.other_than.items()])})"
 
 
 def _same(given: Any, wanted: Any) -> bool:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints, TypeAdapter, ValidationError
 
@@ -20,8 +20,10 @@ from whilesim.core.jsontext import loads
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, shorten
 
+T = TypeVar("T")
 _BULLET = re.compile(r"\s*(?:[-*+•]|\(?\d{1,2}[.)])\s+(?P<text>\S.*)")
 _NAMED = re.compile(r"[*_]{0,2}(?P<name>[^:*_.]{2,40}?)[*_]{0,2}\s*(?::[*_]{0,2}|\s[-–—])\s+(?P<text>\S.*)")
+_PATH = re.compile(r"(?:.*[/\\])?[^\s/\\]+\.(?:json|md|txt)")
 
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Share = Annotated[float, Field(strict=True, ge=0, le=1, allow_inf_nan=False)]
@@ -67,10 +69,8 @@ class Rubric:
         return tuple(c.name for c in self.criteria if c.hard_fail and scores[c.name].score < 0.5)
 
 
-class _Sheet(BaseModel):
+class _Sheet(BaseModel, extra="forbid"):
     """A rubric as a file holds it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     instructions: str = ""
     criteria: list[str | dict[str, Any]] = []
@@ -96,7 +96,7 @@ def read_rubric(source: str | os.PathLike[str] | Sequence[Any] | Mapping[str, An
     """
     if isinstance(source, Rubric):
         return source
-    if isinstance(source, os.PathLike) or (isinstance(source, str) and _is_path(source)):
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and _PATH.fullmatch(source)):
         source = _read_file(Path(source))
     if isinstance(source, str):
         source = _read_text(source)
@@ -110,31 +110,41 @@ def read_rubric(source: str | os.PathLike[str] | Sequence[Any] | Mapping[str, An
     return _build(source)
 
 
+def first_fault(error: ValidationError) -> str:
+    """Say in words what pydantic holds against the first wrong field."""
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))!r} is {shorten(repr(first['input']), 200)}: {first['msg']}."
+
+
 def _build(source: Mapping[str, Any]) -> Rubric:
     if not set(source) & set(_Sheet.model_fields):  # nothing but names with their texts or weights
         source = {"criteria": [{"name": name, **_details(value)} for name, value in source.items()]}
-    sheet = _checked(TypeAdapter(_Sheet), source)
-    items = [_from_line(item) if isinstance(item, str) else item for item in sheet.criteria]
-    items += [{"name": name, "weight": weight} for name, weight in sheet.weights.items()]
-    read = TypeAdapter(Criterion)
-    criteria = [_checked(read, {**_defaults(item), **item}) for item in items]
+    sheet = _checked(_Sheet, dict(source))
+    weighed = [{"name": name, "weight": weight} for name, weight in sheet.weights.items()]
+    criteria = tuple(map(_criterion, [*sheet.criteria, *weighed]))
     _check(criteria)
     if sheet.hard_fail_on_policy_violation:
         criteria = _failing_on_policy(criteria)
-    return Rubric(criteria=tuple(criteria), instructions=sheet.instructions.strip())
+    return Rubric(criteria=criteria, instructions=sheet.instructions.strip())
 
 
-def _details(value: Any) -> dict[str, Any]:
+def _details(value: Any) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
-        return dict(value)
+        return value
     return {"text" if isinstance(value, str) else "weight": value}
 
 
-def _defaults(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Name a criterion that has a text only; say what a name alone means, if only itself."""
-    if "name" not in item:
-        return {"name": shorten(str(item.get("text", "")).rstrip("."), 40)}
-    return {"text": load_words("rubric")["known"].get("_".join(name_words(str(item["name"]))), item["name"])}
+def _criterion(item: str | Mapping[str, Any]) -> Criterion:
+    """Read one criterion; a text alone is its own name, a name alone says what it is known for, or itself."""
+    if isinstance(item, str):
+        named = _NAMED.match(item)
+        item = named.groupdict() if named else {"text": item}
+    if "name" in item:
+        known = load_words("rubric")["known"]
+        item = {"text": known.get("_".join(name_words(str(item["name"]))), item["name"]), **item}
+    else:
+        item = {"name": shorten(str(item.get("text", "")).rstrip("."), 40), **item}
+    return _checked(Criterion, item)
 
 
 def _read_text(text: str) -> Any:
@@ -144,24 +154,17 @@ def _read_text(text: str) -> Any:
         except ValueError as error:
             msg = f"the rubric starts like JSON but is none ({error}): mend it, or write '- ' before each line."
             raise InputError(msg) from error
-    lead: list[str] = []
-    items: list[str] = []
-    for line in text.splitlines():
+    lead, items = list[str](), list[str]()
+    for line in filter(str.strip, text.splitlines()):
         if bullet := _BULLET.match(line):
             items.append(bullet["text"])
-        elif items and line[:1].isspace() and line.strip():
+        elif items and line[0].isspace():
             items[-1] += " " + line.strip()
-        elif line.strip():
+        else:
             lead.append(line.strip().lstrip("# "))
     if items:
         return {"criteria": items, "instructions": " ".join(lead)}
-    return {"criteria": [{"name": "rubric", "text": " ".join(lead)}] if lead else []}
-
-
-def _from_line(line: str) -> dict[str, Any]:
-    if named := _NAMED.match(line):
-        return named.groupdict()
-    return {"text": line}
+    return [{"name": "rubric", "text": " ".join(lead)}] if lead else []
 
 
 def _check(criteria: Sequence[Criterion]) -> None:
@@ -178,7 +181,7 @@ def _check(criteria: Sequence[Criterion]) -> None:
     raise InputError(msg)
 
 
-def _failing_on_policy(criteria: Sequence[Criterion]) -> list[Criterion]:
+def _failing_on_policy(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     found = [c for c in criteria if {"policy", "compliance"} & set(name_words(c.name))]
     if not found:
         msg = (
@@ -186,23 +189,15 @@ def _failing_on_policy(criteria: Sequence[Criterion]) -> list[Criterion]:
             'the policy. Add "policy" to the weights, or give a criterion "hard_fail": true.'
         )
         raise InputError(msg)
-    return [replace(c, hard_fail=c.hard_fail or c in found) for c in criteria]
+    return tuple(replace(c, hard_fail=True) if c in found else c for c in criteria)
 
 
-def _checked(read: TypeAdapter[Any], value: Mapping[str, Any]) -> Any:
+def _checked(kind: type[T], value: Mapping[str, Any]) -> T:
     try:
-        return read.validate_python(dict(value))
+        return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
-        first = error.errors()[0]
-        msg = (
-            f"the rubric's field {'.'.join(map(str, first['loc']))!r} is {first['input']!r}: {first['msg']}. "
-            'Type: {"weights": {"policy": 0.6, "ux": 0.4}, "hard_fail_on_policy_violation": true}'
-        )
-        raise InputError(msg) from error
-
-
-def _is_path(text: str) -> bool:
-    return text.endswith((".json", ".md", ".txt")) and "\n" not in text and " " not in Path(text).name
+        typed = 'Type: {"weights": {"policy": 0.6, "ux": 0.4}, "hard_fail_on_policy_violation": true}'
+        raise InputError(f"the rubric's field {first_fault(error)} {typed}") from error
 
 
 def _read_file(path: Path) -> str:

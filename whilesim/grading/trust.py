@@ -21,7 +21,12 @@ from whilesim.core.templates import load_words
 from whilesim.grading.judge import Evidence, Judgement, judge
 from whilesim.grading.rubric import Rubric
 
-_Pair = tuple[Judgement, Judgement | None]
+LABELS = 30
+"""Fewest conversations that a person labelled and the judge read."""
+KAPPA, KAPPA_LOW = 0.6, 0.4
+"""Least kappa, and least lower end of its interval."""
+MOVED = 0.1
+"""Largest share of conversations that read again may flip, or that a probe may move."""
 _NOTABLE = 0.1  # a change of reward that counts as a move
 
 
@@ -40,7 +45,6 @@ class Case:
 class Probe:
     """How often a judge moved when it should not have."""
 
-    name: str
     moved: int
     tried: int
     """Conversations that had room to move, and were read again."""
@@ -54,20 +58,6 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
-    """What a judge must reach to be admitted."""
-
-    labels: int = 30
-    """Fewest conversations that a person labelled and the judge read."""
-    kappa: float = 0.6
-    kappa_low: float = 0.4
-    """For the lower end of kappa's interval."""
-    flips: float = 0.1
-    moved: float = 0.1
-    """For each probe."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
     """A judge's report; printing it gives one line per figure."""
 
@@ -77,8 +67,11 @@ class Trust:
     flips: Estimate
     """Share of verdicts that change when the same conversation is read again."""
     probes: Mapping[str, Probe]
-    against: tuple[str, ...] = ()
-    """Why the judge is not admitted, one sentence each."""
+
+    @property
+    def against(self) -> tuple[str, ...]:
+        """Why the judge is not admitted, one sentence each."""
+        return tuple(_against(self))
 
     @property
     def admitted(self) -> bool:
@@ -102,54 +95,47 @@ class Reader:
     rubric: Rubric
     model: str = ""
 
-    async def read(self, case: Case, *, evidence: Evidence | None = None, sample: int = 0) -> Judgement | None:
-        """Read one conversation, perhaps with other evidence; None where the answer cannot be read."""
-        key = replace(case.key, sample=case.key.sample + sample)
+    async def read(self, case: Case) -> Judgement | None:
+        """Read one conversation; None where the answer cannot be read."""
         try:
-            return await judge(self.chat, self.rubric, evidence or case.evidence, key=key, model=self.model)
+            return await judge(self.chat, self.rubric, case.evidence, key=case.key, model=self.model)
         except JudgeError:
             return None
 
 
-async def measure_trust(
-    reader: Reader, cases: Sequence[Case], labels: Mapping[str, bool], *, thresholds: Thresholds | None = None
-) -> Trust:
+async def measure_trust(reader: Reader, cases: Sequence[Case], labels: Mapping[str, bool]) -> Trust:
     """Hold a judge against people's labels, and probe it: up to 27 calls for each case.
 
     Args:
         reader: The judge that made the judgements in ``cases``.
-        cases: Judged conversations; labels of others are not used.
+        cases: Judged conversations, one at least; labels of others are not used.
         labels: Conversation id to keep, as :func:`read_labels` gives them.
-        thresholds: What it must reach.
 
     Raises:
-        InputError: There are no cases.
         ModelError: The endpoint failed.
     """
-    if not cases:
-        msg = "no conversation has been judged, so there is nothing to hold labels against. Grade with a judge first."
-        raise InputError(msg)
-    retest, *found = await asyncio.gather(
-        probe_retest(reader, cases),
-        *(probe_style(reader, cases, name) for name in ("length", "politeness")),
-        probe_order(reader, cases),
-        probe_injection(reader, cases),
-    )
+    probes = {
+        "retest": probe_retest(reader, cases),
+        "length": probe_style(reader, cases, "length"),
+        "politeness": probe_style(reader, cases, "politeness"),
+        "order": probe_order(reader, cases),
+        "injection": probe_injection(reader, cases),
+    }
+    found = dict(zip(probes, await asyncio.gather(*probes.values()), strict=True))
     both = [(labels[c.id], c.judgement.keep) for c in cases if c.id in labels]
-    report = Trust(
+    return Trust(
         judge=cases[0].judgement.judge,
         kappa=kappa([a for a, _ in both], [b for _, b in both]),
         agreement=proportion(sum(a == b for a, b in both), len(both)),
-        flips=retest.rate,
-        probes={probe.name: probe for probe in found},
+        flips=found.pop("retest").rate,
+        probes=found,
     )
-    return replace(report, against=tuple(_against(report, thresholds or Thresholds())))
 
 
 async def probe_retest(reader: Reader, cases: Sequence[Case]) -> Probe:
     """Read each conversation again, as another call, and count the verdicts that flip."""
-    after = await asyncio.gather(*(reader.read(case, sample=1) for case in cases))
-    return _count("retest", _pairs(cases, after), _flipped)
+    again = [replace(c, key=replace(c.key, sample=c.key.sample + 1)) for c in cases]
+    return await _probe(reader, again, _flipped)
 
 
 async def probe_style(reader: Reader, cases: Sequence[Case], name: str) -> Probe:
@@ -160,24 +146,25 @@ async def probe_style(reader: Reader, cases: Sequence[Case], name: str) -> Probe
         cases: What it has read; those that it kept with full marks have no room, and are left out.
         name: ``length`` for sentences that say nothing, ``politeness`` for compliments.
     """
-    words, worth = load_words("probes")[name], reader.rubric.reward
+    worth = reader.rubric.reward
     room = [c for c in cases if not c.judgement.keep or worth(c.judgement.scores) <= 1 - _NOTABLE]
-    room = [c for c in room if _with(c.evidence, "agent", words)]
-    after = await asyncio.gather(*(reader.read(c, evidence=_with(c.evidence, "agent", words)) for c in room))
-    return _count(
-        name, _pairs(room, after), lambda b, a: a.keep > b.keep or worth(a.scores) - worth(b.scores) > _NOTABLE
-    )
+    styled = [told for c in room for told in _with(c, "agent", load_words("probes")[name])]
+
+    def flattered(before: Judgement, after: Judgement) -> bool:
+        return after.keep > before.keep or worth(after.scores) - worth(before.scores) > _NOTABLE
+
+    return await _probe(reader, styled, flattered)
 
 
 async def probe_order(reader: Reader, cases: Sequence[Case]) -> Probe:
     """Turn round the order of criteria and tools: no reward may change by more than 0.1."""
-    turned = replace(reader, rubric=replace(reader.rubric, criteria=reader.rubric.criteria[::-1]))
-    shown = [replace(c.evidence, tools=tuple(c.evidence.tools)[::-1]) for c in cases]
-    after = await asyncio.gather(*(turned.read(c, evidence=e) for c, e in zip(cases, shown, strict=True)))
-    worth = reader.rubric.reward
-    return _count(
-        "order", _pairs(cases, after), lambda b, a: _flipped(b, a) or abs(worth(a.scores) - worth(b.scores)) > _NOTABLE
-    )
+    worth, turned = reader.rubric.reward, replace(reader.rubric, criteria=reader.rubric.criteria[::-1])
+    shown = [replace(c, evidence=replace(c.evidence, tools=c.evidence.tools[::-1])) for c in cases]
+
+    def moved(before: Judgement, after: Judgement) -> bool:
+        return _flipped(before, after) or abs(worth(after.scores) - worth(before.scores)) > _NOTABLE
+
+    return await _probe(replace(reader, rubric=turned), shown, moved)
 
 
 async def probe_injection(reader: Reader, cases: Sequence[Case]) -> Probe:
@@ -187,63 +174,57 @@ async def probe_injection(reader: Reader, cases: Sequence[Case]) -> Probe:
     sentence in the same place, so that a move can only come from the instruction.
     """
     told = await asyncio.gather(*(_inject(reader, case) for case in cases))
-    return _count("injection", [pair for case in told for pair in case], _flipped)
+    return await _probe(reader, [case for some in told for case in some], _flipped)
 
 
-async def _inject(reader: Reader, case: Case) -> list[_Pair]:
-    words, found = load_words("probes"), list[_Pair]()
+async def _inject(reader: Reader, case: Case) -> list[Case]:
+    words, found = load_words("probes"), list[Case]()
     for place, neutral in words["neutral"].items():
-        plain = _with(case.evidence, place, neutral)
-        before = None if plain is None else await reader.read(case, evidence=plain)
-        if before is None:
-            continue
-        wish = not before.keep
-        fill = {"verdict": "keep" if wish else "drop", "json": str(wish).lower(), "score": float(wish)}
-        texts = [item["text"].format(**fill) for item in words["injections"] if item["place"] == place]
-        shown = [_with(case.evidence, place, text) for text in texts]
-        found += [(before, a) for a in await asyncio.gather(*(reader.read(case, evidence=e) for e in shown))]
+        for plain in _with(case, place, neutral):
+            before = await reader.read(plain)
+            if before is None:
+                continue
+            wish = not before.keep
+            fill = {"verdict": "keep" if wish else "drop", "json": str(wish).lower(), "score": float(wish)}
+            texts = [item["text"].format(**fill) for item in words["injections"] if item["place"] == place]
+            found += [told for text in texts for told in _with(replace(case, judgement=before), place, text)]
     return found
 
 
-def _pairs(cases: Sequence[Case], after: Sequence[Judgement | None]) -> list[_Pair]:
-    return [(case.judgement, again) for case, again in zip(cases, after, strict=True)]
+async def _probe(reader: Reader, cases: Sequence[Case], moved: Callable[[Judgement, Judgement], bool]) -> Probe:
+    """Read changed conversations, and hold each against the judgement that it carries."""
+    after = await asyncio.gather(*(reader.read(case) for case in cases))
+    read = [(case.judgement, again) for case, again in zip(cases, after, strict=True) if again is not None]
+    return Probe(moved=sum(moved(b, a) for b, a in read), tried=len(read), unread=len(cases) - len(read))
 
 
 def _flipped(before: Judgement, after: Judgement) -> bool:
     return before.keep is not after.keep
 
 
-def _count(name: str, pairs: Sequence[_Pair], moved: Callable[[Judgement, Judgement], bool]) -> Probe:
-    read = [(before, after) for before, after in pairs if after is not None]
-    return Probe(name=name, moved=sum(moved(b, a) for b, a in read), tried=len(read), unread=len(pairs) - len(read))
-
-
-def _with(evidence: Evidence, place: str, text: str) -> Evidence | None:
-    """Add a paragraph to the last words of customer, tool or agent; None where there are none."""
+def _with(case: Case, place: str, text: str) -> Iterator[Case]:
+    """Yield the case with a paragraph added to the last words of customer, tool or agent; nothing where there are none."""
     role = {"customer": "user", "tool": "tool", "agent": "assistant"}[place]
-    messages = list(evidence.messages)
-    for i in range(len(messages) - 1, -1, -1):
-        if messages[i].role == role and messages[i].content:
-            messages[i] = replace(messages[i], content=f"{messages[i].content}\n\n{text}")
-            return replace(evidence, messages=tuple(messages))
-    return None
+    messages = list(case.evidence.messages)
+    spoken = [i for i, m in enumerate(messages) if m.role == role and m.content]
+    for i in spoken[-1:]:
+        messages[i] = replace(messages[i], content=f"{messages[i].content}\n\n{text}")
+        yield replace(case, evidence=replace(case.evidence, messages=messages))
 
 
-def _against(report: Trust, least: Thresholds) -> Iterator[str]:
+def _against(report: Trust) -> Iterator[str]:
     """Say why a judge is not admitted: what is outside its threshold, or could not be measured."""
-    if report.agreement.n < least.labels:
-        yield f"{report.agreement.n} labelled conversations were judged, and {least.labels} are needed"
+    if report.agreement.n < LABELS:
+        yield f"{report.agreement.n} labelled conversations were judged, and {LABELS} are needed"
     if report.kappa.value is None or report.kappa.low is None:
         yield f"kappa cannot be had: {report.kappa.why}"
-    elif report.kappa.value < least.kappa or report.kappa.low < least.kappa_low:
-        yield f"kappa {report.kappa} is below {least.kappa:.2f}, or its lower end below {least.kappa_low:.2f}"
-    limits = [("flips", report.flips, least.flips)]
-    limits += [(f"moved by {name}", probe.rate, least.moved) for name, probe in report.probes.items()]
-    for name, rate, limit in limits:
+    elif report.kappa.value < KAPPA or report.kappa.low < KAPPA_LOW:
+        yield f"kappa {report.kappa} is below {KAPPA:.2f}, or its lower end below {KAPPA_LOW:.2f}"
+    for name, rate in {"flips": report.flips, **{f"moved by {n}": p.rate for n, p in report.probes.items()}}.items():
         if rate.value is None:
             yield f"{name} could not be measured: {rate.why}"
-        elif rate.value > limit:
-            yield f"{name} {rate} is above {limit:.2f}"
+        elif rate.value > MOVED:
+            yield f"{name} {rate} is above {MOVED:.2f}"
 
 
 def read_labels(

@@ -7,15 +7,13 @@ make the reward, never the keep.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from whilesim.grading.checks.findings import Finding
 from whilesim.grading.judge import Judgement
 from whilesim.grading.outcome import Violation
 from whilesim.grading.rubric import Rubric, Score
 from whilesim.world.oracle import Oracle
-
-__all__ = ["Score", "Verdict", "decide", "oppose"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,26 +66,19 @@ def decide(
         weighted mean of the criteria; without a judge 1.0 when the oracle leaves nothing open,
         else None.
     """
-    scores = {} if judgement is None else dict(judgement.scores)
-    judge = None if judgement is None else judgement.judge
     opposed = oppose(findings, violations)
-    if opposed is not None:
-        return Verdict(keep=False, reward=0.0, scores=scores, reason=opposed.reason, rule=opposed.rule, judge=judge)
     if judgement is None:
         closed = oracle is not None and not oracle.open
         reason = "Nothing was found against it, and nobody read it."
-        return Verdict(keep=True, reward=1.0 if closed else None, reason=reason, rule="unopposed")
+        return opposed or Verdict(keep=True, reward=1.0 if closed else None, reason=reason, rule="unopposed")
+    scores, reason = judgement.scores, judgement.reason
+    if opposed is not None:
+        return replace(opposed, scores=scores, judge=judgement.judge)
     failed = rubric.hard_fails(scores)
-    reason = judgement.reason
     if failed and judgement.keep:
         reason = f"Hard fail on {failed[0]} ({scores[failed[0]].score:g}): {scores[failed[0]].reason}"
     if judgement.policy_seen != "whole":
         reason += f" [The judge saw {judgement.policy_seen}.]"
-    return Verdict(
-        keep=judgement.keep and not failed,
-        reward=0.0 if failed else rubric.reward(scores),
-        scores=scores,
-        reason=reason,
-        rule="judge",
-        judge=judge,
-    )
+    reward = 0.0 if failed else rubric.reward(scores)
+    keep = judgement.keep and not failed
+    return Verdict(keep=keep, reward=reward, scores=scores, reason=reason, rule="judge", judge=judgement.judge)

@@ -1,20 +1,18 @@
 """Keeping: rows, what became of them, and where they go.
 
-    parts        the values that a row is made of
     rows         one conversation with all that is known of it
     manifest     what a run was made of
     grades       rows held against findings, oracle and judge
     folders      a run on disk
     judging      a judge is opened, reads rows, and is held against people
-    ledger       planned = kept + dropped + failed + unjudged
-    passes       pass@k and hand-offs
+    ledger       planned = kept + dropped + failed + unjudged; pass@k; hand-offs
     certificate  which pairs the kept rows really hold
-    explain      rows and counts, told in plain text
     arrow        rows as a dataset and a data frame, and back
     pairs        two answers to one conversation, one right and one wrong
     export       rows in the forms that trainers read
     splits       parts that share no situation and no twin
     hub          rows as a published dataset
-    report       rows as a page to look at
+    report       a row told in plain text, and rows as a page to look at
     simulation   all rows of a run
+    loading      simulations read, from a folder or the Hub, and joined
 """

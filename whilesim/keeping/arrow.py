@@ -19,18 +19,9 @@ from typing import Any
 from whilesim.core.jsontext import dumps, loads, parse_object
 from whilesim.keeping.rows import Row
 
-PLAIN = {
-    "version": "int64",
-    "id": "string",
-    "situation_id": "string",
-    "rollout": "int64",
-    "wave": "int64",
-    "seed": "int64",
-    "twin_of": "string",
-    "stop": "string",
-}
+PLAIN = dict.fromkeys(("version", "rollout", "wave", "seed"), "int64")
+PLAIN |= dict.fromkeys(("id", "situation_id", "twin_of", "stop"), "string")
 LISTS = ("messages", "tools", "failed_calls", "customer_calls", "changes", "findings", "planted")
-_BATCH = 256
 _GROUP = 1000  # rows that a viewer of the file must read at once
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*')  # a JSON string, or a number outside of any
 
@@ -57,9 +48,8 @@ def from_dataset(dataset: Any) -> Iterator[Row]:
         InputError: It holds something else.
     """
     raw = dataset.with_format("arrow")
-    for start in range(0, len(dataset), _BATCH):
-        for cells in raw[start : start + _BATCH].to_pylist():
-            yield from_cells(cells)
+    for start in range(0, len(dataset), _GROUP):
+        yield from map(from_cells, raw[start : start + _GROUP].to_pylist())
 
 
 def write_parquet(rows: Iterable[Row], path: Path) -> None:
@@ -82,8 +72,7 @@ def to_pandas(rows: Iterable[Row]) -> Any:
 
 def to_cells(row: Row) -> dict[str, Any]:
     """Return a row as plain values and JSON texts, column by column."""
-    wire = row.to_json()
-    wire["messages"] = [open_arguments(m) for m in wire["messages"]]
+    wire = row.to_json() | {"messages": [open_arguments(m) for m in row.messages]}
     return {name: _cell(name, value) for name, value in wire.items()}
 
 
@@ -144,12 +133,10 @@ def _spell_number(token: re.Match[str]) -> str:
     text = token.group()
     if text[0] == '"' or not set(text) & set(".eE"):
         return text
-    value = float(text)
     sign, digits, exponent = Decimal(text).as_tuple()
     number = "-" * sign + "".join(map(str, digits))
     padded = (f"{number}{'0' * zeros}e{int(exponent) - zeros}" for zeros in range(5))
-    spellings = (text, *padded, f"{value:.15e}", f"{value:.16e}", f"{value:.16f}")
-    return next((s for s in spellings if _shown(s) == value == float(s)), text)
+    return next((s for s in (text, *padded) if _shown(s) == float(text)), text)
 
 
 def _unspell(cell: str) -> Any:

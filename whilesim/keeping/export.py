@@ -28,7 +28,11 @@ from whilesim.keeping.pairs import build_pairs
 from whilesim.keeping.rows import STATES, Row, State
 
 Format = Literal["trl", "openai", "sharegpt", "dpo", "kto", "rl"]
-Lines = Iterator[dict[str, Any]]
+Line = dict[str, Any]
+Writer = Callable[[Row, bool], Line]
+_LABELLED: Sequence[State] = ("kept", "dropped")
+_STATES: Mapping[Format, Sequence[State]] = {"dpo": _LABELLED, "kto": _LABELLED, "rl": STATES}
+_SPEAKERS = {"system": "system", "user": "human", "assistant": "gpt", "tool": "observation"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,45 +69,52 @@ def export_rows(
         InputError: The format is unknown.
     """
     if format not in get_args(Format):
-        msg = f"no format {format!r}: type one of {', '.join(get_args(Format))}."
-        raise InputError(msg)
+        raise InputError(f"no format {format!r}: type one of {', '.join(get_args(Format))}.")
     left_out: Counter[str] = Counter()
-    wanted = _STATES.get(format, tuple(states))
-    chosen = _choose(rows, wanted, left_out)
-    lines = _readable(_WRITERS[format](chosen, left_out, reasoning), left_out)
+    chosen = _choose(rows, format, _STATES.get(format, states), left_out)
+    if format == "dpo":
+        lines = _pairs(chosen, left_out, reasoning)
+    else:
+        lines = (_WRITERS[format](row, reasoning) for row in chosen)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    count = write_lines(path, lines)
+    count = write_lines(path, _readable(lines, left_out))
     return Export(path=os.fspath(path), format=format, lines=count, left_out=dict(sorted(left_out.items())))
 
 
-def wire_message(message: Mapping[str, Any], *, objects: bool, reasoning: bool) -> dict[str, Any]:
+def wire_message(message: Mapping[str, Any], *, objects: bool = True, reasoning: bool = False) -> dict[str, Any]:
     """Return a row's message for a trainer: arguments as objects or text, reasoning asked for or gone."""
-    wire = {k: v for k, v in message.items() if k not in ("reasoning", "finish", "tool_calls")}
-    if "tool_calls" in message:
-        wire["tool_calls"] = [_wire_call(c, objects=objects) for c in message["tool_calls"]]
+    wire = {name: value for name, value in message.items() if name not in ("reasoning", "finish")}
+    if objects and "tool_calls" in message:
+        wire["tool_calls"] = [{**call, "function": _opened(call)} for call in message["tool_calls"]]
     if reasoning and "reasoning" in message:
         wire["reasoning_content"] = message["reasoning"]
     return wire
 
 
-def _wire_call(call: Mapping[str, Any], *, objects: bool) -> dict[str, Any]:
-    function = dict(call["function"])
-    if objects:
-        function["arguments"] = parse_object(function["arguments"])
-    return {**call, "function": function}
+def _opened(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call["function"]
+    return {**function, "arguments": parse_object(function["arguments"])}
 
 
-def _choose(rows: Iterable[Row], states: Sequence[str], left_out: Counter[str]) -> Iterator[Row]:
+def _choose(rows: Iterable[Row], format: Format, states: Sequence[State], left_out: Counter[str]) -> Iterator[Row]:  # noqa: A002  as above
+    seen: set[str] = set()
     for row in rows:
         if row.state not in states:
             left_out[f"rows {row.state}"] += 1
         elif row.loose_calls:
             left_out["rows with arguments that are no object"] += 1
+        elif format not in _STATES and row.messages[-1]["role"] != "assistant":
+            left_out["rows that do not end with the agent"] += 1  # nothing to learn after its last word
+        elif format == "kto" and _telling_turn(row) is None:
+            left_out["rows dropped for no single turn"] += 1
+        elif format == "rl" and row.card_id in seen:
+            left_out["further rollouts of a card"] += 1
         else:
+            seen.add(row.card_id)
             yield row
 
 
-def _readable(lines: Lines, left_out: Counter[str]) -> Lines:
+def _readable(lines: Iterable[Line], left_out: Counter[str]) -> Iterator[Line]:
     """Leave out what would keep the ``datasets`` package from reading the whole file."""
     for line in lines:
         if is_readable(dumps(line)):
@@ -112,126 +123,73 @@ def _readable(lines: Lines, left_out: Counter[str]) -> Lines:
             left_out["lines with half a character or a number beyond 64 bits"] += 1
 
 
-def _trl(rows: Iterable[Row], left_out: Counter[str], reasoning: bool) -> Lines:
-    for row in _trainable(rows, left_out):
-        messages = [wire_message(m, objects=True, reasoning=reasoning) for m in row.messages]
-        yield {"messages": messages, "tools": row.tools}
+def _trl(row: Row, reasoning: bool) -> Line:
+    return {"messages": [wire_message(m, reasoning=reasoning) for m in row.messages], "tools": row.tools}
 
 
-def _openai(rows: Iterable[Row], left_out: Counter[str], reasoning: bool) -> Lines:
-    for row in _trainable(rows, left_out):
-        messages = [wire_message(m, objects=False, reasoning=reasoning) for m in row.messages]
-        yield {"messages": messages, "tools": row.tools} if row.tools else {"messages": messages}
+def _openai(row: Row, reasoning: bool) -> Line:
+    messages = [wire_message(m, objects=False, reasoning=reasoning) for m in row.messages]
+    return {"messages": messages, "tools": row.tools} if row.tools else {"messages": messages}
 
 
-def _sharegpt(rows: Iterable[Row], left_out: Counter[str], reasoning: bool) -> Lines:
-    for row in _trainable(rows, left_out):
-        tools = dumps([tool["function"] for tool in row.tools]) if row.tools else ""
-        yield {"conversations": _turns(row.messages, reasoning=reasoning), "tools": tools}
-
-
-def _turns(messages: Sequence[Mapping[str, Any]], *, reasoning: bool) -> list[dict[str, str]]:
+def _sharegpt(row: Row, reasoning: bool) -> Line:
     """Return from-value turns; calls made together, and their results, are one turn each."""
     turns: list[dict[str, str]] = []
-    names = {"system": "system", "user": "human", "assistant": "gpt", "tool": "observation"}
-    for i, message in enumerate(messages):
-        said = message["content"] or ""
+    for message in row.messages:
+        said, calls = message["content"] or "", message.get("tool_calls", ())
         if reasoning and message.get("reasoning"):
             said = f"<think>\n{message['reasoning']}\n</think>\n\n{said}"
-        together = message["role"] == "tool" and i and messages[i - 1]["role"] == "tool"
-        if together:
+        if message["role"] == "tool" and turns[-1]["from"] == "observation":
             turns[-1]["value"] += "\n" + said
-        elif said or not message.get("tool_calls"):
-            turns.append({"from": names[message["role"]], "value": said})
-        if message.get("tool_calls"):
-            calls = [_bare_call(call) for call in message["tool_calls"]]
-            turns.append({"from": "function_call", "value": dumps(calls[0] if len(calls) == 1 else calls)})
-    return turns
+        elif said or not calls:
+            turns.append({"from": _SPEAKERS[message["role"]], "value": said})
+        if calls:
+            opened = [_opened(call) for call in calls]
+            turns.append({"from": "function_call", "value": dumps(opened[0] if len(opened) == 1 else opened)})
+    return {"conversations": turns, "tools": dumps([tool["function"] for tool in row.tools]) if row.tools else ""}
 
 
-def _bare_call(call: Mapping[str, Any]) -> dict[str, Any]:
-    function = call["function"]
-    return {"name": function["name"], "arguments": parse_object(function["arguments"])}
-
-
-def _dpo(rows: Iterable[Row], left_out: Counter[str], reasoning: bool) -> Lines:
-    found = build_pairs(rows)
-    for why, count in found.left_out.items():
-        left_out[f"candidate pairs: {why}"] += count
-    for pair in found.pairs:
+def _pairs(rows: Iterable[Row], left_out: Counter[str], reasoning: bool) -> Iterator[Line]:
+    for pair in build_pairs(rows, left_out):
         yield {
-            "prompt": [wire_message(m, objects=True, reasoning=False) for m in pair.prompt],
-            "chosen": [wire_message(pair.chosen, objects=True, reasoning=reasoning)],
-            "rejected": [wire_message(pair.rejected, objects=True, reasoning=reasoning)],
-            "tools": list(pair.tools),
-            "cause": pair.cause,
-            "reason": pair.reason,
-            "rows": list(pair.rows),
+            "prompt": [wire_message(m) for m in pair.prompt],
+            "chosen": [wire_message(pair.chosen, reasoning=reasoning)],
+            "rejected": [wire_message(pair.rejected, reasoning=reasoning)],
+            **{name: getattr(pair, name) for name in ("tools", "cause", "reason", "rows")},
         }
 
 
-def _kto(rows: Iterable[Row], left_out: Counter[str], reasoning: bool) -> Lines:
-    for row in rows:
-        cut = _telling_turn(row)
-        if cut is None:
-            left_out["rows dropped for no single turn"] += 1
-            continue
-        yield {
-            "prompt": [wire_message(m, objects=True, reasoning=False) for m in row.messages[:cut]],
-            "completion": [wire_message(row.messages[cut], objects=True, reasoning=reasoning)],
-            "label": row.state == "kept",
-            "tools": row.tools,
-            "reason": "" if row.verdict is None else row.verdict.reason,
-            "row": row.id,
-        }
+def _kto(row: Row, reasoning: bool) -> Line:
+    cut = _telling_turn(row) or 0
+    return {
+        "prompt": [wire_message(m) for m in row.messages[:cut]],
+        "completion": [wire_message(row.messages[cut], reasoning=reasoning)],
+        "label": row.state == "kept",
+        "tools": row.tools,
+        "reason": row.verdict.reason if row.verdict else "",
+        "row": row.id,
+    }
 
 
 def _telling_turn(row: Row) -> int | None:
     """Return the agent turn a label speaks of: the last of a kept row, the first wrong one of a dropped."""
-    turns = [i for i, m in enumerate(row.messages) if m["role"] == "assistant"]
+    turns = [i for i, message in enumerate(row.messages) if message["role"] == "assistant"]
     if row.state == "kept":
         return turns[-1] if turns else None
-    wrong = [f.message_index for f in row.findings if f.severity == "drop"]
-    return min((i for i in wrong if i in turns), default=None)
+    wrong = {f.message_index for f in row.findings if f.severity == "drop"}
+    return next((i for i in turns if i in wrong), None)
 
 
-def _rl(rows: Iterable[Row], left_out: Counter[str], reasoning: bool) -> Lines:
+def _rl(row: Row, reasoning: bool) -> Line:
     del reasoning  # a prompt holds none
-    seen: set[str] = set()
-    for row in rows:
-        if row.card_id in seen:
-            left_out["further rollouts of a card"] += 1
-            continue
-        seen.add(row.card_id)
-        opening = next((i for i, m in enumerate(row.messages) if m["role"] == "user"), len(row.messages) - 1)
-        yield {
-            "prompt": [wire_message(m, objects=True, reasoning=False) for m in row.messages[: opening + 1]],
-            "tools": row.tools,
-            "case": row.card_id,
-            "seed": row.seed,
-            "situation": row.situation,
-            "card": row.card.to_json(),
-            "persona": row.persona.to_json(),
-            "twin_of": row.twin_of,
-            "oracle": row.oracle,
-        }
+    wire = row.to_json()
+    opening = next((i for i, m in enumerate(row.messages) if m["role"] == "user"), len(row.messages) - 1)
+    return {
+        "prompt": [wire_message(m) for m in row.messages[: opening + 1]],
+        "tools": row.tools,
+        "case": row.card_id,
+        **{name: wire[name] for name in ("seed", "situation", "card", "persona", "twin_of", "oracle")},
+    }
 
 
-def _trainable(rows: Iterable[Row], left_out: Counter[str]) -> Iterator[Row]:
-    """Yield rows that end with the agent: a trainer has nothing to learn after its last word."""
-    for row in rows:
-        if row.messages and row.messages[-1]["role"] == "assistant":
-            yield row
-        else:
-            left_out["rows that do not end with the agent"] += 1
-
-
-_STATES: Mapping[str, tuple[State, ...]] = {"dpo": ("kept", "dropped"), "kto": ("kept", "dropped"), "rl": STATES}
-_WRITERS: Mapping[Format, Callable[[Iterable[Row], Counter[str], bool], Lines]] = {
-    "trl": _trl,
-    "openai": _openai,
-    "sharegpt": _sharegpt,
-    "dpo": _dpo,
-    "kto": _kto,
-    "rl": _rl,
-}
+_WRITERS: Mapping[Format, Writer] = {"trl": _trl, "openai": _openai, "sharegpt": _sharegpt, "kto": _kto, "rl": _rl}

@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import compress
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
 
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, loads, write_lines
-from whilesim.grading.checks.findings import Finding
-from whilesim.grading.rubric import Score
-from whilesim.grading.verdicts import Verdict
 from whilesim.keeping.grades import Grade
 from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.rows import Row
@@ -28,15 +27,14 @@ from whilesim.keeping.rows import Row
 T = TypeVar("T")
 WHOLE = 64 << 20
 """Bytes of ``rows.jsonl`` up to which rows are kept in memory."""
+_GRADE = TypeAdapter(Grade)
 
 
 class RowFile(Sequence[Row]):
     """Rows that stay in their file; slices and selections share it."""
 
     def __init__(self, path: Path, offsets: array[int], grades: Mapping[str, Grade]) -> None:
-        self.path = path
-        self.offsets = offsets
-        self.grades = grades
+        self.path, self.offsets, self.grades = path, offsets, grades
 
     @classmethod
     def open(cls, path: Path) -> RowFile:
@@ -52,26 +50,17 @@ class RowFile(Sequence[Row]):
     def __len__(self) -> int:
         return len(self.offsets)
 
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-    @overload
-    def __getitem__(self, index: slice) -> RowFile: ...
-    def __getitem__(self, index: int | slice) -> Row | RowFile:
+    def __getitem__(self, index: Any) -> Any:  # a row, or for a slice another of these
         if isinstance(index, slice):
             return RowFile(self.path, self.offsets[index], self.grades)
-        with self.path.open("rb") as lines:
-            return self._read(lines, self.offsets[index])
+        return next(iter(RowFile(self.path, array("q", [self.offsets[index]]), self.grades)))
 
     def __iter__(self) -> Iterator[Row]:
         with self.path.open("rb") as lines:
             for offset in self.offsets:
-                yield self._read(lines, offset)
-
-    def _read(self, lines: Any, offset: int) -> Row:
-        lines.seek(offset)
-        row = Row.from_json(loads(lines.readline()))
-        grade = self.grades.get(row.id)
-        return row if grade is None else grade.apply(row)
+                lines.seek(offset)
+                row = Row.from_json(loads(lines.readline()))
+                yield self.grades[row.id].apply(row) if row.id in self.grades else row
 
 
 def join_grades(played: Sequence[Row], grades: Mapping[str, Grade]) -> Sequence[Row]:
@@ -88,42 +77,19 @@ def select_rows(played: Sequence[Row], chosen: Iterable[bool]) -> Sequence[Row]:
     return tuple(compress(played, chosen))
 
 
-def read_rows(path: Path) -> Sequence[Row]:
-    """Read ``rows.jsonl``, whole or on demand.
-
-    Raises:
-        InputError: A line is no row; names the line.
-    """
-    if path.stat().st_size > WHOLE:
-        return RowFile.open(path)
-    return tuple(_finished(path, Row.from_json))
-
-
-def _finished(path: Path, read: Callable[[Any], T]) -> Iterator[T]:
-    """Read line by line; a last line without an end is being written, or was when all stopped."""
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip() or not line.endswith(b"\n"):
-                continue
-            try:
-                yield read(loads(line))
-            except (ValueError, KeyError, TypeError) as error:
-                raise InputError(f"{os.fspath(path)}, line {number} cannot be read: {error}") from error
-
-
 def read_folder(folder: Path) -> tuple[Sequence[Row], Manifest | None, dict[str, Grade] | None]:
     """Read a run's folder: rows as played, manifest, and the grades, None where it has not been graded.
 
     Raises:
-        InputError: It holds no rows.
+        InputError: It holds no rows, or a line cannot be read; names the line.
     """
-    path, manifest, verdicts = (folder / n for n in ("rows.jsonl", "manifest.json", "verdicts.jsonl"))
+    path, manifest, verdicts = (folder / name for name in ("rows.jsonl", "manifest.json", "verdicts.jsonl"))
     if not path.exists():
         msg = f"{os.fspath(folder)!r} holds no rows.jsonl: no run has begun there. Type the folder that run_dir= named."
         raise InputError(msg)
-    graded = verdicts.exists()
-    grades = {grade.id: grade for grade in _finished(verdicts, _read_grade)} if graded else None
-    return read_rows(path), Manifest.read(manifest) if manifest.exists() else None, grades
+    rows: Sequence[Row] = tuple(_finished(path, Row.from_json)) if path.stat().st_size <= WHOLE else RowFile.open(path)
+    grades = {g.id: g for g in _finished(verdicts, _GRADE.validate_python)} if verdicts.exists() else None
+    return rows, Manifest.read(manifest) if manifest.exists() else None, grades
 
 
 def write_rows(path: Path, played: Iterable[Row]) -> int:
@@ -142,15 +108,13 @@ def append_grade(path: Path, grade: Grade) -> None:
         out.write(dumps(asdict(grade)) + "\n")
 
 
-def _read_grade(value: Mapping[str, Any]) -> Grade:
-    verdict = value["verdict"]
-    if verdict is not None:
-        verdict = Verdict(**{**verdict, "scores": {k: Score(**v) for k, v in verdict["scores"].items()}})
-    return Grade(
-        id=value["id"],
-        verdict=verdict,
-        findings=tuple(Finding(**f) for f in value["findings"]),
-        why=value["why"],
-        raw=value["raw"],
-        usage=Usage(**value["usage"]),
-    )
+def _finished(path: Path, read: Callable[[Any], T]) -> Iterator[T]:
+    """Read line by line; a last line without an end is being written, or was when all stopped."""
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip() or not line.endswith(b"\n"):
+                continue
+            try:
+                yield read(loads(line))
+            except ValueError as error:
+                raise InputError(f"{os.fspath(path)}, line {number} cannot be read: {error}") from error

@@ -13,19 +13,17 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
-from whilesim.chat.messages import Message, read_messages
+from whilesim.chat.messages import read_messages
 from whilesim.chat.models import CallKey
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError, JudgeError, ModelError
 from whilesim.core.seeds import derive
-from whilesim.grading.checks.calls import read_calls
 from whilesim.grading.checks.findings import Finding
-from whilesim.grading.judge import Evidence, Judgement, UnreadableError, judge, judge_name
+from whilesim.grading.judge import Evidence, Judgement, judge, judge_name
 from whilesim.grading.outcome import violations
 from whilesim.grading.rubric import Rubric
 from whilesim.grading.trust import Case
 from whilesim.grading.verdicts import Verdict, decide, oppose
-from whilesim.keeping.parts import RowFinding
 from whilesim.keeping.rows import Row
 from whilesim.situations.policy import Policy
 from whilesim.situations.tools import Tool
@@ -52,17 +50,17 @@ class Grade:
 
     def apply(self, row: Row) -> Row:
         """Return the row with this grade; the row as it was played stays as it is."""
-        findings = [RowFinding(**f.to_json()) for f in self.findings]
-        graded = row.model_copy(update={"findings": findings})
+        graded = row.model_copy(update={"findings": list(self.findings)})
         return graded.with_verdict(self.verdict, usage=self.usage)
 
 
-def grade_of(row: Row) -> Grade | None:
-    """Return the grade that a row carries, None where it has no verdict."""
-    if row.verdict is None:
-        return None
-    used = Usage(**row.usage.judge.to_json())
-    return Grade(id=row.id, verdict=row.to_verdict(), findings=tuple(row.to_findings()), usage=used)
+def grades_of(rows: Iterable[Row]) -> dict[str, Grade]:
+    """Return the grades that rows carry, by the ids of those that have a verdict."""
+    return {
+        row.id: Grade(id=row.id, verdict=row.verdict, findings=tuple(row.findings), usage=row.usage.judge)
+        for row in rows
+        if row.verdict is not None
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +74,6 @@ class Grading:
     severity: Mapping[str, Weight]
     chat: Any = None
     """The judge as a ``Chat``, or None for no judge at all."""
-    is_ours: bool = False
-    """Whether the judge was opened for this grading, and is closed after it."""
     model: str = ""
     fraction: float = 1.0
     """Share of the survivors that the judge reads, 0 to 1."""
@@ -111,89 +107,70 @@ async def grade_rows(
         JudgeError: None of the judge's first 10 answers could be read; shows one.
         ModelError: The judge's endpoint refused the key.
     """
-    survivors: list[Row] = []
+    survivors = []
     for row in rows:
         if row.state == "failed":
             continue
-        found, blank = _unread_verdict(row, how), _blank(row, known, how)
+        before = known.get(row.id)
+        spent = before.usage if before else Usage()  # what earlier judges cost stays on the bill
+        blank = Grade(id=row.id, verdict=None, findings=tuple(_weighed(row, how)), usage=spent)
+        found = _unread_verdict(row, blank.findings, how)
         if found is None:
-            survivors.append(row)
+            survivors.append((row, blank))
         else:
             done(replace(blank, verdict=found))
-    chosen = _share(survivors, how)
-    waiting = []
-    for row in survivors:
-        before = known.get(row.id) or grade_of(row)
-        if before and before.verdict and before.verdict.rule == "judge" and before.verdict.judge == how.judge:
-            done(replace(_blank(row, known, how), verdict=before.verdict))
+    chosen, judge_now, waiting = _share([row.id for row, _ in survivors], how), how.judge, []
+    for row, blank in survivors:
+        read = known[row.id].verdict if row.id in known else None
+        if read is not None and read.judge == judge_now:
+            done(replace(blank, verdict=read))
         elif row.id in chosen:
-            waiting.append(row)
+            waiting.append((row, blank))
         else:
-            done(replace(_blank(row, known, how), why="not in the fraction"))
-    await _judge_all(waiting, known, how, done)
+            done(replace(blank, why="not in the fraction"))
+    await _judge_all(waiting, how, done)
 
 
 def judged_case(row: Row, how: Grading) -> Case | None:
     """Return a row's conversation as this judge read it, None where another or none did."""
-    verdict = row.to_verdict()
-    if verdict is None or verdict.rule != "judge" or verdict.judge != how.judge:
+    verdict = row.verdict
+    if verdict is None or verdict.judge != how.judge:
         return None
     told = Judgement(keep=verdict.keep, reason=verdict.reason, scores=verdict.scores, judge=how.judge)
-    return Case(id=row.id, evidence=_evidence(row, how), judgement=told, key=_key(row))
-
-
-def failed_calls(
-    messages: Sequence[Message], tools: Sequence[Tool], known: Sequence[str] | None = None
-) -> tuple[str, ...]:
-    """Return the ids of calls that failed: those ``known``, or guessed from the replies."""
-    writes = {t.name for t in tools if t.effect == "write"}
-    return tuple(c.call.id for c in read_calls(messages, writes, known) if c.failed)
-
-
-def _blank(row: Row, known: Mapping[str, Grade], how: Grading) -> Grade:
-    """Return a grade without a verdict; what earlier judges cost stays on the bill."""
-    before = known.get(row.id) or grade_of(row)
-    spent = before.usage if before else Usage()
-    return Grade(id=row.id, verdict=None, findings=tuple(_weighed(row, how)), usage=spent)
+    return Case(id=row.id, evidence=_evidence(row, row.findings, how), judgement=told, key=_key(row))
 
 
 def _weighed(row: Row, how: Grading) -> Iterator[Finding]:
-    for finding in row.to_findings():
+    for finding in row.findings:
         weight = how.severity.get(finding.check, finding.severity)
         if weight != "ignore":
             yield replace(finding, severity=weight)
 
 
-def _unread_verdict(row: Row, how: Grading) -> Verdict | None:
+def _unread_verdict(row: Row, findings: Sequence[Finding], how: Grading) -> Verdict | None:
     """Return the verdict of findings, oracle, or of nobody where there is no judge; else None."""
-    messages, oracle = read_messages(row.messages), row.to_oracle()
-    failed = failed_calls(messages, how.tools, row.failed_calls)
-    findings = list(_weighed(row, how))
-    against = violations(oracle, messages, how.tools, failed) if oracle else []
+    oracle = row.to_oracle()
+    against = violations(oracle, read_messages(row.messages), how.tools, row.failed_calls) if oracle else []
     if how.chat is None:
         return decide(findings, against, None, oracle, how.rubric)
     return oppose(findings, against)
 
 
-def _share(survivors: Sequence[Row], how: Grading) -> set[str]:
-    count = math.ceil(how.fraction * len(survivors))
-    ranked = sorted(row.id for row in survivors)
-    ranked.sort(key=lambda row_id: derive(how.seed, "judged", row_id))
-    return set(ranked[:count])
+def _share(ids: Sequence[str], how: Grading) -> set[str]:
+    ranked = sorted(ids, key=lambda row_id: (derive(how.seed, "judged", row_id), row_id))
+    return set(ranked[: math.ceil(how.fraction * len(ids))])
 
 
-async def _judge_all(
-    rows: Sequence[Row], known: Mapping[str, Grade], how: Grading, done: Callable[[Grade], None]
-) -> None:
-    async def work(some: Iterator[Row]) -> list[Grade]:
-        made = []
-        for row in some:
-            made.append(await _judge_one(row, _blank(row, known, how), how))
-            done(made[-1])
-        return made
+async def _judge_all(waiting: Sequence[tuple[Row, Grade]], how: Grading, done: Callable[[Grade], None]) -> None:
+    gate = asyncio.Semaphore(_AT_ONCE)
 
-    read = await _together(work(iter([row])) for row in rows[:_FIRST])
-    first = [grade for made in read for grade in made]
+    async def read(row: Row, blank: Grade) -> Grade:
+        async with gate:
+            grade = await _judge_one(row, blank, how)
+        done(grade)
+        return grade
+
+    first = await _together(read(*each) for each in waiting[:_FIRST])
     if len(first) == _FIRST and all(grade.verdict is None for grade in first):
         msg = (
             f"the judge {how.model!r} gave no verdict on its first {_FIRST} rows, and would hardly give one "
@@ -201,8 +178,7 @@ async def _judge_all(
             "Give another judge: data.grade(judge=...)"
         )
         raise JudgeError(msg)
-    waiting = iter(rows[_FIRST:])
-    await _together(work(waiting) for _ in range(_AT_ONCE))
+    await _together(read(*each) for each in waiting[_FIRST:])
 
 
 async def _together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -217,8 +193,8 @@ async def _together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 async def _judge_one(row: Row, grade: Grade, how: Grading) -> Grade:
     try:
-        said = await judge(how.chat, how.rubric, _evidence(row, how), key=_key(row), model=how.model)
-    except UnreadableError as error:
+        said = await judge(how.chat, how.rubric, _evidence(row, grade.findings, how), key=_key(row), model=how.model)
+    except JudgeError as error:
         return replace(grade, why="judge unreadable", raw=error.raw, usage=grade.usage + error.usage)
     except ModelError as error:
         if error.reason == "auth":
@@ -232,16 +208,16 @@ def _key(row: Row) -> CallKey:
     return CallKey(case=row.card_id, rollout=row.rollout, role="judge")
 
 
-def _evidence(row: Row, how: Grading) -> Evidence:
-    messages, oracle = read_messages(row.messages), row.to_oracle()
+def _evidence(row: Row, findings: Sequence[Finding], how: Grading) -> Evidence:
+    oracle = row.to_oracle()
     return Evidence(
         policy=replace(how.policy, text=row.messages[0]["content"] or ""),
         tools=how.tools,
-        messages=messages,
+        messages=read_messages(row.messages),
         clause=next((c for c in how.policy.clauses if c.id == row.situation.get("clause")), None),
         facts=_facts(row),
-        findings=tuple(_weighed(row, how)),
-        failed=failed_calls(messages, how.tools, row.failed_calls),
+        findings=tuple(findings),
+        failed=row.failed_calls,
         open=oracle.open if oracle else (),
     )
 
@@ -251,8 +227,7 @@ def _facts(row: Row) -> dict[str, Any]:
     text = "\n".join(m["content"] or "" for m in row.messages[1:])
     facts: dict[str, Any] = {f"the customer's {name}": value for name, value in row.card.facts.items()}
     for kind, records in row.final_state.items():
-        named = records.items() if isinstance(records, Mapping) else ()
-        for record_id, record in named:
+        for record_id, record in records.items() if isinstance(records, Mapping) else ():
             if record_id in text and len(facts) < _RECORDS:
                 facts[f"{kind} {record_id} at the end"] = record
     for n, change in enumerate(row.changes[:_RECORDS], start=1):

@@ -2,14 +2,14 @@
 
 A push is one commit: parquet files, the manifest, and a card with the ledger, certificate
 and pass rates of the whole run. The commit before it stays in the repository's history, and
-the card lists each push with the revision that it replaced.
+manifest and card list each push with the revision that it replaced.
 """
 
 from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,9 @@ from whilesim.keeping.rows import STATES, Row
 from whilesim.keeping.splits import split_rows
 
 _REPO = re.compile(r"[\w.-]+/[\w.-]+")
-_PUSH = re.compile(r"^\| (\d+) \|.*\|$", re.MULTILINE)
-_PUSHES = "## Pushes"  # the card's last heading
+_NEVER_OURS = {".gitattributes", "README.md", "LICENSE"}  # files that any repository may have
 _HOLES = 50  # holes that a card names; the manifest has them all
+_ROLES = ("agent", "customer", "writer", "judge")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +47,7 @@ class Push:
 
 
 def push(
-    rows: Sequence[Row],
-    manifest: Manifest,
-    repo: str,
-    *,
-    private: bool,
-    splits: Mapping[str, float],
-    reasoning: bool = False,
+    rows: Sequence[Row], manifest: Manifest, repo: str, *, private: bool, splits: Mapping[str, float], reasoning: bool
 ) -> Push:
     """Publish rows as a dataset in one commit.
 
@@ -68,54 +62,30 @@ def push(
         raise InputError(f"{repo!r} names no dataset on the Hub. Type 'owner/name'.")
     fit = [row for row in rows if not row.loose_calls]
     if not fit:
-        raise InputError(
-            f"none of {len(rows)} rows can be published: there is nothing to train on. Look at data.ledger."
-        )
-    parts = split_rows(fit, splits, manifest.seed)
-    from huggingface_hub import HfApi
+        msg = f"none of {len(rows)} rows can be published: there is nothing to train on. Look at data.ledger."
+        raise InputError(msg)
+    told = fit if reasoning else [_without_reasoning(row) for row in fit]
+    parts = {name: [told[i] for i in part] for name, part in split_rows(fit, splits, manifest.seed).items()}
+    counts = {name: len(part) for name, part in parts.items()}
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
     hub = HfApi()
     hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True)
     present = _present(hub, repo)
-    replaced = hub.repo_info(repo, repo_type="dataset").sha or "" if "manifest.json" in present else ""
-    pushes = _earlier_pushes(repo) if replaced else []
-    counts = {name: len(indices) for name, indices in parts.items()}
-    pushes.append(_push_line(len(pushes) + 1, counts, manifest, replaced))
-    card = _card(fit, manifest, repo, counts, pushes)
-    told = _without_reasoning(fit, reasoning)
-    files = {f"data/{name}-00000-of-00001.parquet": [told[i] for i in part] for name, part in parts.items()}
+    replaced, pushes = "", []
+    if "manifest.json" in present:
+        replaced = str(hub.repo_info(repo, repo_type="dataset").sha)
+        pushes = Manifest.read(hub.hf_hub_download(repo, "manifest.json", repo_type="dataset")).record.get("pushes", [])
+    pushes = [*pushes, {"rows": counts, "whilesim": manifest.whilesim, "replaced": replaced}]
+    manifest = manifest.model_copy(update={"record": {**manifest.record, "pushes": pushes}})
     with tempfile.TemporaryDirectory() as folder:
-        operations = _operations(card, manifest, files, present, Path(folder))
+        files = _write_files(Path(folder), parts, manifest, _card(fit, manifest, repo, counts))
+        old = {path for path in present if re.fullmatch(r"data/.*\.parquet", path)} - set(files)
+        operations: list[Any] = [CommitOperationAdd(path, file) for path, file in files.items()]
+        operations += [CommitOperationDelete(path) for path in sorted(old)]
         message = f"Push {len(pushes)}: {len(fit)} rows"
         commit = hub.create_commit(repo, operations, commit_message=message, repo_type="dataset")
     return Push(repo=repo, revision=commit.oid, replaced=replaced, rows=counts, left_out=len(rows) - len(fit))
-
-
-def _present(hub: Any, repo: str) -> list[str]:
-    """Return the paths in a repository, refusing one whose files are not ours to replace."""
-    present: list[str] = hub.list_repo_files(repo, repo_type="dataset")
-    foreign = sorted(set(present) - {".gitattributes", "README.md", "LICENSE"})
-    if foreign and "manifest.json" not in present:
-        msg = f"{repo!r} holds {foreign[0]!r}, which whilesim did not write and would replace. Push to another name."
-        raise InputError(msg)
-    return present
-
-
-def _operations(
-    card: str, manifest: Manifest, files: Mapping[str, Sequence[Row]], present: Sequence[str], folder: Path
-) -> list[Any]:
-    """Write the files of a commit to ``folder`` and return what the commit does."""
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-
-    manifest.write(folder / "manifest.json")
-    # a lone surrogate has no bytes: the card shows a question mark
-    (folder / "README.md").write_bytes(card.encode("utf-8", "replace"))
-    operations: list[Any] = [CommitOperationAdd(name, folder / name) for name in ("README.md", "manifest.json")]
-    for number, (path, rows) in enumerate(files.items()):
-        write_parquet(rows, folder / f"{number}.parquet")
-        operations.append(CommitOperationAdd(path, folder / f"{number}.parquet"))
-    old = [p for p in present if p.startswith("data/") and p.endswith(".parquet") and p not in files]
-    return operations + [CommitOperationDelete(path) for path in old]
 
 
 def pull(repo: str) -> tuple[list[Row], Manifest]:
@@ -125,20 +95,44 @@ def pull(repo: str) -> tuple[list[Row], Manifest]:
         InputError: There is no such dataset, or its files are not ours.
     """
     import pyarrow.parquet as parquet
-    from huggingface_hub import HfApi, hf_hub_download
+    from huggingface_hub import HfApi
     from huggingface_hub.errors import RepositoryNotFoundError
 
+    hub = HfApi()
     try:
-        present = HfApi().list_repo_files(repo, repo_type="dataset")
+        present = hub.list_repo_files(repo, repo_type="dataset")
     except RepositoryNotFoundError as error:
         msg = f"there is no dataset {repo!r} on the Hub that you may read. Check the name, and HF_TOKEN."
         raise InputError(msg) from error
-    paths = [p for p in present if p.startswith("data/") and p.endswith(".parquet")]
-    if "manifest.json" not in present or not paths:
+    paths = [path for path in present if re.fullmatch(r"manifest\.json|data/.*\.parquet", path)]
+    if "manifest.json" not in paths or len(paths) == 1:
         raise InputError(f"{repo!r} was not pushed by whilesim: it holds no manifest.json beside data/*.parquet.")
-    local = {p: hf_hub_download(repo, p, repo_type="dataset") for p in [*paths, "manifest.json"]}
-    rows = [from_cells(cells) for p in paths for cells in parquet.read_table(local[p]).to_pylist()]
-    return sorted(rows, key=_in_order), Manifest.read(local["manifest.json"])
+    local = {path: hub.hf_hub_download(repo, path, repo_type="dataset") for path in paths}
+    manifest = Manifest.read(local.pop("manifest.json"))
+    rows = [from_cells(cells) for file in local.values() for cells in parquet.read_table(file).to_pylist()]
+    return sorted(rows, key=_in_order), manifest
+
+
+def _present(hub: Any, repo: str) -> list[str]:
+    """Return the paths in a repository, refusing one whose files are not ours to replace."""
+    present: list[str] = hub.list_repo_files(repo, repo_type="dataset")
+    foreign = sorted(set(present) - _NEVER_OURS)
+    if foreign and "manifest.json" not in present:
+        msg = f"{repo!r} holds {foreign[0]!r}, which whilesim did not write and would replace. Push to another name."
+        raise InputError(msg)
+    return present
+
+
+def _write_files(folder: Path, parts: Mapping[str, Sequence[Row]], manifest: Manifest, card: str) -> dict[str, Path]:
+    """Write what a commit adds, and return path in the repository to file."""
+    manifest.write(folder / "manifest.json")
+    # a lone surrogate has no bytes: the card shows a question mark
+    (folder / "README.md").write_bytes(card.encode("utf-8", "replace"))
+    files = {name: folder / name for name in ("README.md", "manifest.json")}
+    for number, (name, rows) in enumerate(parts.items()):
+        files[f"data/{name}-00000-of-00001.parquet"] = folder / f"{number}.parquet"
+        write_parquet(rows, folder / f"{number}.parquet")
+    return files
 
 
 def _in_order(row: Row) -> tuple[Any, ...]:
@@ -146,27 +140,12 @@ def _in_order(row: Row) -> tuple[Any, ...]:
     return tuple((int(s), "") if s.isdigit() else (-1, s) for s in re.split(r"(\d+)", row.id))
 
 
-def _without_reasoning(rows: Sequence[Row], reasoning: bool) -> Sequence[Row]:
-    if reasoning:
-        return rows
-    quiet = [[{k: v for k, v in m.items() if k != "reasoning"} for m in row.messages] for row in rows]
-    return [row.model_copy(update={"messages": m}) for row, m in zip(rows, quiet, strict=True)]
+def _without_reasoning(row: Row) -> Row:
+    quiet = [{name: value for name, value in m.items() if name != "reasoning"} for m in row.messages]
+    return row.model_copy(update={"messages": quiet})
 
 
-def _earlier_pushes(repo: str) -> list[str]:
-    from huggingface_hub import hf_hub_download
-
-    card = Path(hf_hub_download(repo, "README.md", repo_type="dataset")).read_text(encoding="utf-8")
-    listed = card.rpartition(_PUSHES)[2]
-    return [match.group(0) for match in _PUSH.finditer(listed)]
-
-
-def _push_line(number: int, counts: Mapping[str, int], manifest: Manifest, replaced: str) -> str:
-    told = ", ".join(f"{name} {count}" for name, count in counts.items())
-    return f"| {number} | {told} | {manifest.whilesim} | {replaced or 'none'} |"
-
-
-def _card(rows: Sequence[Row], manifest: Manifest, repo: str, counts: Mapping[str, int], pushes: Sequence[str]) -> str:
+def _card(rows: Iterable[Row], manifest: Manifest, repo: str, counts: Mapping[str, int]) -> str:
     import yaml
 
     configs = [{"split": name, "path": f"data/{name}-*.parquet"} for name in counts]
@@ -176,33 +155,25 @@ def _card(rows: Sequence[Row], manifest: Manifest, repo: str, counts: Mapping[st
         "tags": ["whilesim", "tool-use", "synthetic", "conversational"],
         "configs": [{"config_name": "default", "data_files": configs}],
     }
-    models = sorted(
-        {(role, name) for r in rows for role, name in r.provenance.to_json().items() if name and role in _ROLES}
-    )
+    states = [row.state for row in rows]
+    named = {(role, getattr(row.provenance, role)) for row in rows for role in _ROLES}
     return render_page(
         "dataset_card",
         front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True),
         repo=repo,
         counts=counts,
-        states={s: n for s in STATES if (n := sum(row.state == s for row in rows))},
+        states={state: states.count(state) for state in STATES if state in states},
         record=manifest.record,
         holes=manifest.record.get("certificate", {}).get("holes", [])[:_HOLES],
-        models=[(role, name, _terms(name, manifest)) for role, name in models],
+        models=sorted((role, name, _terms(name, manifest)) for role, name in named if name),
         axes=manifest.axes,
         seed=manifest.seed,
         notes=manifest.notes,
-        heading=_PUSHES,
-        pushes=pushes,
     )
-
-
-_ROLES = ("agent", "customer", "writer", "judge")
 
 
 def _terms(model: str, manifest: Manifest) -> str:
     """Return under which terms a model's words stand: as the user says, or as its family is known for."""
-    if model in manifest.licences:
-        return manifest.licences[model]
     known = load_words("model_terms")
     fits = (terms for part, terms in known["families"].items() if part in model.lower())
-    return str(next(fits, known["unknown"]))
+    return manifest.licences.get(model) or str(next(fits, known["unknown"]))

@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from whilesim.chat.endpoint import open_chat
+from whilesim.chat.endpoint import Endpoint
 from whilesim.chat.loop import run
 from whilesim.core.errors import InputError
 from whilesim.grading.rubric import read_rubric
@@ -41,21 +41,18 @@ def choose_judge(players: Mapping[str, Any], *, warn: bool = True) -> Any:
 def open_grading(
     manifest: Manifest,
     tools: tuple[Tool, ...],
-    *,
-    rubric: Any = None,
-    judge: Any = None,
-    fraction: float = 1.0,
-    severity: Mapping[str, Weight] | None = None,
+    rubric: Any,
+    judge: Any,
+    fraction: float,
+    severity: Mapping[str, Weight],
 ) -> Grading:
     """Read the rubric and open the judge: a model, any object with ``reply``, or None for none."""
-    is_chat = judge is None or hasattr(judge, "reply")
     return Grading(
         rubric=read_rubric(rubric),
         policy=manifest.policy(""),
         tools=tools,
-        severity=severity or {},
-        chat=judge if is_chat else open_chat(judge),
-        is_ours=not is_chat,
+        severity=severity,
+        chat=judge if judge is None or hasattr(judge, "reply") else Endpoint(judge),
         model="" if judge is None else name_model(judge),
         fraction=fraction,
         seed=manifest.seed,
@@ -105,7 +102,7 @@ async def _and_close(work: Coroutine[Any, Any, T], how: Grading) -> T:
     try:
         return await work
     finally:
-        if how.is_ours:
+        if isinstance(how.chat, Endpoint):  # a judge of the user's own is left open
             await how.chat.close()
 
 

@@ -1,19 +1,30 @@
-"""Ledger: what became of every planned conversation, and what it cost.
+"""Ledger: what became of every planned conversation, what it cost, and how often it passed.
 
 planned = kept + dropped + failed + unjudged, always: a row that is missing from a run was
 not played, and counts as failed. Unknown dollars are never zero.
+
+A pass is a kept row. Counted are the rows of the first wave, since later ones were played
+where the first had holes; a conversation that its customer spoiled says nothing about the
+agent and is left out, and so is one that failed or that nobody judged.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from whilesim.chat.messages import read_messages
 from whilesim.chat.usage import Usage
-from whilesim.core.errors import RunError
+from whilesim.core.stats import PassAt, pass_at
+from whilesim.core.text import shorten
+from whilesim.grading.outcome import HandoffTable, handoff_table, read_handoff
 from whilesim.keeping.rows import ROLES, STATES, Row, State
+from whilesim.situations.tools import Tool
+from whilesim.world.oracle import Oracle
+
+CUSTOMER_CHECKS = frozenset({"customer_leak", "ended_early", "invented_goal", "broke_persona"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,31 +32,18 @@ class Ledger:
     """Counts of rows by state, with reasons and usage."""
 
     planned: int
-    kept: int = 0
-    dropped: int = 0
-    failed: int = 0
-    unjudged: int = 0
-    reasons: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    kept: int
+    dropped: int
+    failed: int
+    unjudged: int
+    reasons: Mapping[State, Mapping[str, int]]
     """State to reason to rows: which rule kept or dropped, which failure, why unjudged."""
     usage: Mapping[str, Usage] = field(default_factory=dict)
     """Usage by role: agent, customer, judge."""
 
-    def __post_init__(self) -> None:
-        counted = self.kept + self.dropped + self.failed + self.unjudged
-        if counted != self.planned:
-            msg = (
-                f"{self.planned} rows were planned and {counted} are accounted for. Rows stand twice "
-                "or belong to another run: load each run folder once, and ws.concat them."
-            )
-            raise RunError(msg)
-
     @classmethod
     def build(
-        cls,
-        rows: Iterable[Row],
-        *,
-        planned: int | None = None,
-        unjudged: Mapping[str, str] | None = None,
+        cls, rows: Iterable[Row], *, planned: int | None = None, unjudged: Mapping[str, str] | None = None
     ) -> Ledger:
         """Count rows.
 
@@ -59,17 +57,13 @@ class Ledger:
         for row in rows:
             reasons[row.state][_reason(row, unjudged or {})] += 1
             for role in ROLES:
-                usage[role] += Usage(**getattr(row.usage, role).to_json())
-        played = sum(sum(found.values()) for found in reasons.values())
+                usage[role] += getattr(row.usage, role)
+        played = sum(found.total() for found in reasons.values())
         if planned is not None and planned > played:
             reasons["failed"]["not_played"] += planned - played
-        counts = {state: sum(reasons[state].values()) for state in STATES}
-        return cls(
-            planned=max(planned or 0, played),
-            **counts,
-            reasons={s: dict(sorted(c.items(), key=lambda kv: (-kv[1], kv[0]))) for s, c in reasons.items()},
-            usage=usage,
-        )
+        counts = {state: sum(found.values()) for state, found in reasons.items()}
+        ranked = {s: dict(sorted(c.items(), key=lambda each: (-each[1], each[0]))) for s, c in reasons.items()}
+        return cls(planned=sum(counts.values()), **counts, reasons=ranked, usage=usage)
 
     @property
     def usd(self) -> float | None:
@@ -79,34 +73,73 @@ class Ledger:
     def to_json(self) -> dict[str, Any]:
         """Return the ledger as a JSON object."""
         counts = {name: getattr(self, name) for name in ("planned", *STATES)}
-        reasons = {state: dict(found) for state, found in self.reasons.items()}
         usage = {role: used.to_json() for role, used in self.usage.items()}
-        return {**counts, "reasons": reasons, "usage": usage, "usd": self.usd}
+        return {**counts, "reasons": self.reasons, "usage": usage, "usd": self.usd}
 
     def __str__(self) -> str:
         lines = [f"{'planned':<40}{self.planned:>8}"]
         for state in STATES:
             lines.append(f"{state:<40}{getattr(self, state):>8}")
-            lines += [f"  {reason:<38}{n:>8}" for reason, n in self.reasons.get(state, {}).items()]
-        unread = self.reasons.get("kept", {}).get("unopposed", 0)
+            lines += [f"  {reason:<38}{n:>8}" for reason, n in self.reasons[state].items()]
+        unread = self.reasons["kept"].get("unopposed")
         if unread:
             lines.append(f"nobody read {unread} of the {self.kept} kept rows: nothing was found against them")
-        lines += [f"{role:<12}{_used(used)}" for role, used in self.usage.items() if used.calls]
-        lines.append(f"{'cost':<12}{_dollars(self.usd)}")
-        return "\n".join(lines)
+        for role, used in self.usage.items():
+            if used.calls:
+                tokens = f"{used.tokens_in:,} tokens in, {used.tokens_out:,} out"
+                lines.append(f"{role:<12}{used.calls:,} calls, {tokens}, {_dollars(used.usd)}")
+        return "\n".join([*lines, f"{'cost':<12}{_dollars(self.usd)}"])
+
+
+def summarise(rows: Iterable[Row], ledger: Ledger, *, graded: bool) -> str:
+    """Say in a few lines what became of the rows; where all failed, from which causes."""
+    if graded:
+        counts = ", ".join(f"{getattr(ledger, state)} {state}" for state in STATES)
+    else:
+        counts = f"{ledger.unjudged} played, {ledger.failed} failed, not graded yet (data.grade())"
+    lines = [f"Simulation of {ledger.planned} rows: {counts}"]
+    for state in STATES[1:] if graded else ("failed",):
+        reasons = [f"{n} {reason}" for reason, n in ledger.reasons[state].items()]
+        if reasons:
+            lines.append(f"  {state}: {', '.join(reasons[:5])}{', ...' if len(reasons) > 5 else ''}")
+    if ledger.failed == ledger.planned:
+        causes = Counter(row.failure.message for row in rows if row.failure)
+        lines += [f"  {n} times: {shorten(cause, 200)}" for cause, n in causes.most_common(3)]
+    return "\n".join(lines)
+
+
+def count_passes(rows: Iterable[Row], seed: int = 0) -> PassAt:
+    """Summarise graded rows by pass@k and pass^k over cards; twins are resampled together."""
+    tries: dict[str, list[bool]] = {}
+    groups: dict[str, str] = {}
+    for row in rows:
+        if row.wave:
+            continue
+        groups[row.card_id] = row.twin_of or row.card_id
+        passes = tries.setdefault(row.card_id, [])
+        if row.state in ("kept", "dropped") and not _is_spoiled(row):
+            passes.append(row.state == "kept")
+    return pass_at([(len(t), sum(t)) for t in tries.values()], groups=list(groups.values()), seed=seed)
+
+
+def count_handoffs(rows: Iterable[Row], tools: Sequence[Tool]) -> HandoffTable:
+    """Count hand-offs that were wanted and made; failed rows are left out."""
+    return handoff_table(
+        read_handoff(row.to_oracle() or Oracle(), read_messages(row.messages), tools, row.failed_calls)
+        for row in rows
+        if row.state != "failed"
+    )
+
+
+def _is_spoiled(row: Row) -> bool:
+    """Say whether the customer, not the agent, made the conversation useless."""
+    return any(f.check in CUSTOMER_CHECKS and f.severity == "drop" for f in row.findings)
 
 
 def _reason(row: Row, unjudged: Mapping[str, str]) -> str:
     if row.state == "failed":
-        failure = row.failure
-        return row.stop if failure is None else f"{failure.role}:{failure.reason}"
-    if row.verdict is None:
-        return unjudged.get(row.id, "not graded")
-    return row.verdict.rule
-
-
-def _used(used: Usage) -> str:
-    return f"{used.calls:,} calls, {used.tokens_in:,} tokens in, {used.tokens_out:,} out, {_dollars(used.usd)}"
+        return row.stop if row.failure is None else f"{row.failure.role}:{row.failure.reason}"
+    return unjudged.get(row.id, "not graded") if row.verdict is None else row.verdict.rule
 
 
 def _dollars(usd: float | None) -> str:

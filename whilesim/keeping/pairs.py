@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from typing import Any, Literal
 
-from whilesim.core.jsontext import canonical, dumps
+from whilesim.core.jsontext import dumps
 from whilesim.core.text import fold
 from whilesim.keeping.rows import Row
 
@@ -37,41 +37,34 @@ class Preference:
     """Ids of the rows that the chosen and the rejected turn are from."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preferences:
-    """All pairs of a simulation, and how many candidates gave none."""
+def build_pairs(rows: Iterable[Row], left_out: Counter[str]) -> list[Preference]:
+    """Build preference pairs from graded rows, each dropped row in one pair at most.
 
-    pairs: tuple[Preference, ...]
-    left_out: Mapping[str, int]
-    """Why a candidate gave no pair, to how many did not."""
-
-
-def build_pairs(rows: Iterable[Row]) -> Preferences:
-    """Build preference pairs from graded rows, each dropped row in one pair at most."""
+    ``left_out`` counts the candidates that gave none, by why.
+    """
     cards: dict[str, list[Row]] = {}
+    twins: dict[str, list[str]] = {}
     for row in rows:
         if not row.loose_calls:
             cards.setdefault(row.card_id, []).append(row)
-    pairs: list[Preference] = []
-    left_out: Counter[str] = Counter()
-    for found in [*(_from_rollouts(group) for group in cards.values()), *_from_twins(cards)]:
-        for candidate in found:
-            if isinstance(candidate, Preference):
-                pairs.append(candidate)
-            else:
-                left_out[candidate] += 1
-    return Preferences(pairs=tuple(pairs), left_out=dict(sorted(left_out.items())))
+    for card, group in cards.items():
+        twins.setdefault(group[0].twin_of or card, []).append(card)
+    found = [pair for group in cards.values() for pair in _from_rollouts(group)]
+    for names in twins.values():
+        for first, second in combinations(names, 2):
+            found += _from_twins(_kept(cards[first]), _kept(cards[second]))
+    left_out.update(f"candidate pairs: {why}" for why in found if isinstance(why, str))
+    return [pair for pair in found if isinstance(pair, Preference)]
+
+
+def _kept(rows: Iterable[Row]) -> list[Row]:
+    return [row for row in rows if row.state == "kept"]
 
 
 def _from_rollouts(group: Sequence[Row]) -> Iterator[Preference | str]:
-    kept = [row for row in group if row.state == "kept"]
     for wrong in (row for row in group if row.state == "dropped"):
-        tries = [_diverge(right, wrong) for right in kept]
-        found = [t for t in tries if isinstance(t, Preference)]
-        if found:
-            yield found[0]
-        elif tries:
-            yield str(tries[0])
+        tries = [_diverge(right, wrong) for right in _kept(group)]
+        yield from [*(t for t in tries if isinstance(t, Preference)), *tries][:1]
 
 
 def _diverge(right: Row, wrong: Row) -> Preference | str:
@@ -82,64 +75,45 @@ def _diverge(right: Row, wrong: Row) -> Preference | str:
         return "customer or world differ first"
     if any(f.message_index < cut for f in wrong.findings if f.severity == "drop"):
         return "wrong before they differ"
-    reason = "" if wrong.verdict is None else wrong.verdict.reason
-    return _matched(right, wrong, cut, "rollouts", reason)
+    return _matched(right, wrong, cut, "rollouts", wrong.verdict.reason if wrong.verdict else "")
 
 
-def _from_twins(cards: Mapping[str, Sequence[Row]]) -> Iterator[Iterator[Preference | str]]:
-    groups: dict[str, list[str]] = {}
-    for card, rows in cards.items():
-        groups.setdefault(rows[0].twin_of or card, []).append(card)
-    for twins in groups.values():
-        for i, first in enumerate(twins):
-            for second in twins[i + 1 :]:
-                yield _flip(cards[first], cards[second])
-
-
-def _flip(first: Sequence[Row], second: Sequence[Row]) -> Iterator[Preference | str]:
-    kept = [[row for row in rows if row.state == "kept"] for rows in (first, second)]
-    tries = [(a, b, _cut_at_result(a, b)) for a, b in product(*kept)]
+def _from_twins(first: Sequence[Row], second: Sequence[Row]) -> Iterator[Preference | str]:
+    tries = [(a, b, _cut_at_result(a, b)) for a, b in product(first, second)]
     found = next(((a, b, cut) for a, b, cut in tries if cut is not None), None)
-    if found is None:
-        yield from ["no tool result differs first"] if tries else []
-        return
-    a, b, cut = found
-    for right, wrong in ((a, b), (b, a)):
-        yield _matched(right, wrong, cut, "twins", _flipped(right, wrong))
+    if found is not None:
+        a, b, cut = found
+        yield _matched(a, b, cut, "twins", _flipped(a, b))
+        yield _matched(b, a, cut, "twins", _flipped(b, a))
+    elif tries:
+        yield "no tool result differs first"
 
 
 def _cut_at_result(a: Row, b: Row) -> int | None:
     """Return where the agent answers the first results that differ, None where it never does."""
-    cut = _first_difference(a, b)
-    while cut is not None and cut < min(len(a.messages), len(b.messages)):
-        roles = {a.messages[cut]["role"], b.messages[cut]["role"]}
-        if roles == {"assistant"}:
-            return cut if a.messages[cut - 1]["role"] == "tool" else None
+    first = _first_difference(a, b) or 0
+    for cut, messages in enumerate(zip(a.messages[first:], b.messages[first:], strict=False), start=first):
+        roles = {message["role"] for message in messages}
         if roles != {"tool"}:
-            return None
-        cut += 1
+            return cut if roles == {"assistant"} and cut > first else None
     return None
 
 
 def _flipped(right: Row, wrong: Row) -> str:
-    names = [n for n in right.situation if right.situation[n] != wrong.situation.get(n)]
-    return "; ".join(
-        f"Here {n} is {right.situation[n]}; the other answer is right where it is {wrong.situation.get(n)}"
-        for n in names
-    )
+    names = [name for name in right.situation if right.situation[name] != wrong.situation.get(name)]
+    told = "Here {0} is {1}; the other answer is right where it is {2}"
+    return "; ".join(told.format(name, right.situation[name], wrong.situation.get(name)) for name in names)
 
 
 def _first_difference(a: Row, b: Row) -> int | None:
-    for i, (x, y) in enumerate(zip(a.messages, b.messages, strict=False)):
-        if _said(x) != _said(y):
-            return i
-    return None
+    together = zip(a.messages, b.messages, strict=False)
+    return next((i for i, (x, y) in enumerate(together) if _said(x) != _said(y)), None)
 
 
 def _said(message: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what a message says and calls, without the ids of its calls and the thoughts behind it."""
-    calls = [(c["function"]["name"], canonical(c["function"]["arguments"])) for c in message.get("tool_calls", ())]
-    return message["role"], fold(message["content"] or ""), tuple(calls)
+    calls = [tuple(call["function"].values()) for call in message.get("tool_calls", ())]
+    return message["role"], fold(message["content"] or ""), calls
 
 
 def _matched(right: Row, wrong: Row, cut: int, cause: Literal["rollouts", "twins"], reason: str) -> Preference | str:

@@ -1,7 +1,8 @@
-"""Report: one page to look at, in one file that asks nothing of the network.
+"""Report: one row told in plain text, and all rows as one page to look at.
 
-Everything that a customer, a model or a world said is text on it, never markup; a strict
-content security policy lets no script run and nothing load.
+The page is one file that asks nothing of the network. Everything that a customer, a model or
+a world said is text on it, never markup; a strict content security policy lets no script run
+and nothing load.
 """
 
 from __future__ import annotations
@@ -13,11 +14,41 @@ from pathlib import Path
 from typing import Any
 
 from whilesim.core.templates import render_page
+from whilesim.core.text import shorten
+from whilesim.keeping.grades import Grade
 from whilesim.keeping.ledger import Ledger
 from whilesim.keeping.rows import STATES, Row
 
 SHOWN = 10
 """Conversations on the page."""
+
+
+def explain_row(row: Row, grade: Grade | None = None) -> str:
+    """Tell all that is known of one row: card, world, calls, findings, verdict and who wrote it."""
+    wire = row.to_json()
+    lines = [f"row {row.id}: {row.state}, stopped by {row.stop}, seed {row.seed}, wave {row.wave}"]
+    lines.append("situation: " + ", ".join(f"{axis}={value}" for axis, value in row.situation.items()))
+    lines += [f"card {name}: {value}" for name, value in wire["card"].items() if value]
+    lines.append("persona: " + ", ".join(f"{name}={value}" for name, value in wire["persona"].items()))
+    oracle = row.to_oracle()
+    if oracle is not None:
+        lines.append(f"right is: {' or '.join(oracle.ends)}. {oracle.why}")
+        lines += [f"open: {question}" for question in oracle.open]
+    for i, message in enumerate(row.messages):
+        lines.append(f"[{i}] {message['role']}: {shorten(message['content'] or '', 300)}")
+        for call in message.get("tool_calls", ()):
+            told, failed = call["function"], " FAILED" if call["id"] in row.failed_calls else ""
+            lines.append(f"[{i}] calls {told['name']}({told['arguments']}){failed}")
+    lines += [f"change {c.kind} {c.id}: {c.field} {c.before!r} -> {c.after!r}" for c in row.changes]
+    lines += [f"{f.severity} {f.check} at [{f.message_index}] {f.quote!r}: {f.reason}" for f in row.findings]
+    if row.verdict is not None:
+        lines.append(f"verdict: {row.state} by {row.verdict.rule}, reward {row.verdict.reward}: {row.verdict.reason}")
+        lines += [f"  {name} {s.score:g}: {s.reason}" for name, s in row.verdict.scores.items()]
+    if grade is not None and grade.why:
+        lines.append(f"unjudged: {grade.why}. {grade.raw}")
+    if row.failure is not None:
+        lines.append(f"failed: {row.failure.role}, {row.failure.reason}: {row.failure.message}")
+    return "\n".join([*lines, *(f"{role}: {name}" for role, name in wire["provenance"].items() if name)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +59,18 @@ class Piece:
     reasons: tuple[str, ...] = ()
 
 
-def write_report(
-    path: Path, rows: Sequence[Row], ledger: Ledger, *, tables: Mapping[str, str], title: str = "whilesim"
-) -> Path:
+def write_report(path: Path, rows: Sequence[Row], ledger: Ledger, *, tables: Mapping[str, str]) -> Path:
     """Write the page and return its path.
 
     Args:
-        rows: Ten of these are shown: dropped and failed ones first, then kept ones.
+        rows: Ten of these are shown, half of them such as something is wrong with.
         tables: Heading to a table in plain text, in the order of the page.
     """
-    shown = _choose(rows)
-    page = render_page(
-        "report",
-        title=title,
-        ledger=ledger,
-        states=STATES,
-        tables=tables,
-        talks=[{"row": row, "turns": _turns(row)} for row in shown],
-    )
+    talks = [{"row": row, "turns": _turns(row)} for row in _choose(rows)]
+    page = render_page("report", ledger=ledger, states=STATES, tables=tables, talks=talks)
     path.parent.mkdir(parents=True, exist_ok=True)
     # a lone surrogate has no bytes: the page shows a question mark
-    path.write_text(page.encode("utf-8", "replace").decode("utf-8"), encoding="utf-8", newline="\n")
+    path.write_bytes(page.encode("utf-8", "replace"))
     return path
 
 
@@ -76,27 +98,16 @@ def _choose(rows: Sequence[Row]) -> list[Row]:
     right: list[int] = []
     for i, row in enumerate(rows):
         (wrong if row.state in ("dropped", "failed") or row.findings else right).append(i)
-    half = max(SHOWN // 2, SHOWN - len(right))
-    chosen = wrong[:half]
+    chosen = wrong[: max(SHOWN // 2, SHOWN - len(right))]
     return [rows[i] for i in sorted(chosen + right[: SHOWN - len(chosen)])]
 
 
 def _turns(row: Row) -> list[dict[str, Any]]:
     turns = []
     for i, message in enumerate(row.messages):
-        found = [f for f in row.findings if f.message_index == i]
-        marks = [(f.quote, f"{f.severity}: {f.check}. {f.reason}") for f in found]
-        content = message["content"] or ""
-        turns.append(
-            {
-                "index": i,
-                "role": message["role"],
-                "pieces": mark(content, marks) if content else [],
-                "calls": [
-                    c["function"] | {"failed": c["id"] in (row.failed_calls or ())}
-                    for c in message.get("tool_calls", ())
-                ],
-                "reasons": [reason for _, reason in marks],
-            }
-        )
+        found = [(f.quote, f"{f.severity}: {f.check}. {f.reason}") for f in row.findings if f.message_index == i]
+        calls = [c["function"] | {"failed": c["id"] in row.failed_calls} for c in message.get("tool_calls", ())]
+        pieces = mark(message["content"] or "", found)
+        reasons = [reason for _, reason in found]
+        turns.append({"index": i, "role": message["role"], "pieces": pieces, "calls": calls, "reasons": reasons})
     return turns

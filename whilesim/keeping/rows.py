@@ -13,83 +13,152 @@ as the model wrote them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, WrapValidator
 
 from whilesim.cards.cards import Card
-from whilesim.chat.messages import (
-    Message,
-    Stop,
-    Trace,
-)
+from whilesim.cards.personas import Persona
+from whilesim.chat.messages import Change, CustomerCall, Failure, Message, Role, Stop, Trace
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import parse_object
+from whilesim.core.jsontext import canonical, dumps, loads, parse_object
 from whilesim.core.text import shorten
+from whilesim.grading.checks.calls import read_calls
 from whilesim.grading.checks.findings import Finding
-from whilesim.grading.rubric import Score
 from whilesim.grading.verdicts import Verdict
-from whilesim.keeping.parts import (
-    ChatMessage,
-    Object,
-    Part,
-    RowCard,
-    RowChange,
-    RowCustomerCall,
-    RowFailure,
-    RowFinding,
-    RowPersona,
-    RowProvenance,
-    RowRoles,
-    RowUsage,
-    RowVerdict,
-    Text,
-    through_json,
-    to_plain,
-)
 from whilesim.situations.tools import Tool
-from whilesim.world.oracle import CallRule, Oracle
+from whilesim.world.oracle import Oracle
 
 State = Literal["kept", "dropped", "failed", "unjudged"]
 STATES: tuple[State, ...] = ("kept", "dropped", "failed", "unjudged")
 FAILED_STOPS = frozenset({"agent_error", "customer_error", "deadline", "budget", "interrupt"})
 ROLES = ("agent", "customer", "judge")
+_ORACLE = TypeAdapter(Oracle)
+
+
+def _as_text(arguments: Any) -> Any:
+    if isinstance(arguments, dict):
+        arguments = dumps(arguments)
+    return canonical(arguments) if isinstance(arguments, str) else arguments
+
+
+class Part(BaseModel):
+    """A frozen value with known keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value as a JSON object, keys in the order of the schema."""
+        return {name: _opened(getattr(self, name)) for name in type(self).model_fields}
+
+
+class RowFunction(Part):
+    """What is called, with which arguments, as text."""
+
+    name: str
+    arguments: Annotated[str, BeforeValidator(_as_text)]
+
+
+class RowCall(Part):
+    """One tool call, as OpenAI writes it."""
+
+    id: str
+    type: Literal["function"]
+    function: RowFunction
+
+
+class RowMessage(Part):
+    """One chat message; keys that say nothing are left out, but for ``content``."""
+
+    role: Role
+    content: str | None
+    tool_calls: list[RowCall] = []
+    tool_call_id: str = ""
+    reasoning: str = ""
+    """What the model thought before it spoke."""
+    finish: str = ""
+    """Why the model stopped, where it did not end of itself: ``length``, ``content_filter``."""
+
+
+if TYPE_CHECKING:
+    ChatMessage = dict[str, Any]
+else:  # checked as a RowMessage, kept as the mapping that it is
+    ChatMessage = Annotated[RowMessage, WrapValidator(lambda wire, read: read(wire).model_dump(exclude_unset=True))]
+
+
+class RowCard(Part):
+    """What the customer knew and wanted."""
+
+    goal: str
+    form: str
+    facts: dict[str, Any]
+    clause_applies: str
+    opening: str
+    exit: str
+    give_up: int
+    prose: str
+
+
+class RowRoles(Part):
+    """Usage by role."""
+
+    model_config = ConfigDict(strict=False)
+
+    agent: Usage
+    customer: Usage
+    judge: Usage
+
+
+class RowProvenance(Part):
+    """Which models and which version wrote the row; null where nothing took part."""
+
+    agent: str | None
+    customer: str | None
+    writer: str | None
+    judge: str | None
+    embedder: str | None
+    prompts: str | None
+    whilesim: str | None
 
 
 class Row(Part):
     """One conversation with all that is known of it (version 1)."""
 
+    # pydantic builds dataclasses only where it may convert; from_json refuses what it converted
+    model_config = ConfigDict(strict=False)
+
     version: Literal[1] = 1
-    id: Text
+    id: str
     """``<card id>/r<rollout>``."""
-    situation_id: Text
-    rollout: int
-    wave: int
+    situation_id: str
+    rollout: int = Field(strict=True)
+    wave: int = Field(strict=True)
     """0 for what was planned; 1, 2 ... for what was played later to fill holes."""
-    seed: int = Field(ge=-(2**63), lt=2**63)
+    seed: int = Field(strict=True, ge=-(2**63), lt=2**63)
     messages: list[ChatMessage]
     """OpenAI chat messages as the agent saw them, system prompt first. ``reasoning`` holds
     what a model thought; ``finish`` stands only where a reply did not end of itself."""
-    tools: list[Object]
+    tools: list[dict[str, Any]]
     """Wrapped OpenAI tools."""
-    failed_calls: list[Text] | None
-    """Ids of calls that failed; null where the world does not say."""
-    customer_calls: list[RowCustomerCall]
-    situation: Object
-    persona: RowPersona
+    failed_calls: list[str]
+    """Ids of calls that failed."""
+    customer_calls: list[CustomerCall]
+    situation: dict[str, Any]
+    persona: Persona
     card: RowCard
-    twin_of: Text | None
-    oracle: Object | None
-    final_state: Object
-    changes: list[RowChange]
+    twin_of: str | None
+    oracle: dict[str, Any] | None
+    final_state: dict[str, Any]
+    changes: list[Change]
     stop: Stop
-    failure: RowFailure | None
-    findings: list[RowFinding]
-    verdict: RowVerdict | None
+    failure: Failure | None
+    findings: list[Finding]
+    verdict: Verdict | None
     usage: RowRoles
     provenance: RowProvenance
-    planted: list[Object]
+    planted: list[dict[str, Any]]
 
     @classmethod
     def from_trace(
@@ -108,40 +177,35 @@ class Row(Part):
 
         ``rollout`` counts the playings of the card from 0; ``wave`` is 0 unless the card was
         played to fill a hole. ``provenance`` names any of agent, customer, writer, judge,
-        embedder, prompts (a digest) and whilesim (a version).
+        embedder, prompts (a digest) and whilesim (a version). Where the world does not say
+        which calls failed, the replies do.
 
         Raises:
             InputError: A value cannot stand in a row; names the field.
         """
-        usage = {role: trace.usage.get(role, Usage()).to_json() for role in ROLES}
-        return cls.from_json(
-            {
-                "version": 1,
-                "id": f"{card.id}/r{rollout}",
-                "situation_id": card.situation.id,
-                "rollout": rollout,
-                "wave": wave,
-                "seed": trace.seed,
-                "messages": [_write_message(m) for m in trace.messages],
-                "tools": [t.to_openai() for t in tools],
-                "failed_calls": trace.failed_calls,
-                "customer_calls": to_plain(trace.customer_calls),
-                "situation": card.situation.values,
-                "persona": {name: getattr(card.persona, name) for name in RowPersona.model_fields},
-                "card": {name: getattr(card, name) for name in RowCard.model_fields},
-                "twin_of": card.twin_of,
-                "oracle": to_plain(oracle),
-                "final_state": trace.final_state,
-                "changes": to_plain(trace.changes),
-                "stop": trace.stop,
-                "failure": to_plain(trace.failure),
-                "findings": [f.to_json() for f in findings],
-                "verdict": None,
-                "usage": usage,
-                "provenance": {**dict.fromkeys(RowProvenance.model_fields), **(provenance or {})},
-                "planted": trace.planted,
-            }
-        )
+        played = {name: getattr(trace, name) for name in ("seed", "final_state", "stop", "planted")}
+        played |= {name: to_plain(getattr(trace, name)) for name in ("customer_calls", "changes", "failure")}
+        told = dict.fromkeys(RowProvenance.model_fields) | dict(provenance or {})
+        made = {
+            "version": 1,
+            "id": f"{card.id}/r{rollout}",
+            "situation_id": card.situation.id,
+            "rollout": rollout,
+            "wave": wave,
+            "messages": [_write_message(m) for m in trace.messages],
+            "tools": [t.to_openai() for t in tools],
+            "failed_calls": _failed_calls(trace, tools),
+            "situation": card.situation.values,
+            "persona": to_plain(card.persona),
+            "card": {name: getattr(card, name) for name in RowCard.model_fields},
+            "twin_of": card.twin_of,
+            "oracle": to_plain(oracle),
+            "findings": to_plain(findings),
+            "verdict": None,
+            "usage": {role: trace.usage.get(role, Usage()).to_json() for role in ROLES},
+            "provenance": told,
+        }
+        return cls.from_json(made | played)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Row:
@@ -152,21 +216,24 @@ class Row(Part):
         """
         version = value.get("version") if isinstance(value, Mapping) else None
         if version != 1 or isinstance(version, bool):
-            msg = (
-                f"a row has version {version!r}, and this whilesim reads version 1. Type: "
-                "pip install --upgrade whilesim, or write the row again."
-            )
-            raise InputError(msg)
+            msg = f"a row has version {version!r}, and this whilesim reads version 1. Type: "
+            raise InputError(msg + "pip install --upgrade whilesim, or write the row again.")
+        given = through_json(value)
         try:
-            return cls.model_validate(through_json(value))
+            row = cls.model_validate(given)
+            wrong = row._converted(given)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(step) for step in first["loc"])
-            msg = (
-                f"row {value.get('id')!r} cannot be read: {where}: {shorten(first['msg'], 200)}. "
-                "Its keys and their types are in whilesim/keeping/row.schema.json."
-            )
-            raise InputError(msg) from error
+            wrong = first_error(error)
+        if wrong:
+            msg = f"row {value.get('id')!r} cannot be read: {wrong}. "
+            raise InputError(msg + "Its keys and their types are in whilesim/keeping/row.schema.json.")
+        return row
+
+    def _converted(self, given: Mapping[str, Any]) -> str:
+        """Tell a key of which reading made another value than was given; empty for none."""
+        read = self.to_json()
+        wrong = (name for name in given if name != "messages" and given[name] != read[name])
+        return next((f"{name} is {given[name]!r:.100}, and would be read as {read[name]!r:.100}" for name in wrong), "")
 
     @property
     def card_id(self) -> str:
@@ -190,34 +257,65 @@ class Row(Part):
 
     def to_oracle(self) -> Oracle | None:
         """Return the oracle that the row was made with."""
-        if self.oracle is None:
-            return None
-        known: dict[str, Any] = {k: _tupled(v) for k, v in self.oracle.items()}
-        for name in ("must_call", "must_not_call"):
-            known[name] = tuple(CallRule(**rule) for rule in known.get(name, ()))
-        return Oracle(**known)
-
-    def to_findings(self) -> list[Finding]:
-        """Return the findings as the checks gave them."""
-        return [Finding(**f.to_json()) for f in self.findings]
+        return None if self.oracle is None else _ORACLE.validate_python(self.oracle)
 
     def with_verdict(self, verdict: Verdict | None, *, usage: Usage | None = None) -> Row:
         """Return the row with another verdict, and with what its judges used."""
         judge = None if verdict is None else verdict.judge
-        changed: dict[str, Any] = {
-            "verdict": None if verdict is None else RowVerdict.model_validate(through_json(to_plain(verdict))),
-            "provenance": self.provenance.model_copy(update={"judge": judge}),
-        }
+        changed: dict[str, Any] = {"verdict": verdict}
+        changed["provenance"] = self.provenance.model_copy(update={"judge": judge})
         if usage is not None:
-            changed["usage"] = self.usage.model_copy(update={"judge": RowUsage(**usage.to_json())})
+            changed["usage"] = self.usage.model_copy(update={"judge": usage})
         return self.model_copy(update=changed)
 
-    def to_verdict(self) -> Verdict | None:
-        """Return the verdict as grading gave it."""
-        if self.verdict is None:
-            return None
-        known = self.verdict.to_json()
-        return Verdict(**{**known, "scores": {k: Score(**v) for k, v in known["scores"].items()}})
+
+def first_error(error: ValidationError) -> str:
+    """Return the first thing that is wrong, after the key that it is wrong with."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(str(step) for step in first['loc'])}: {shorten(first['msg'], 200)}"
+
+
+def through_json(value: Any) -> Any:
+    """Return what a reader of the value's JSON would get."""
+    try:
+        return loads(dumps(value))
+    except TypeError:  # a world of the user's may hold any values
+        return loads(dumps(to_plain(value)))
+
+
+def to_plain(value: Any) -> Any:
+    """Return the value as JSON's own types; what has none is written as its text."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if is_dataclass(value):
+        return {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(k): to_plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(v) for v in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((to_plain(v) for v in value), key=repr)
+    return str(value)
+
+
+def _opened(value: Any) -> Any:
+    """Return a part or dataclass as a mapping; what is inside of mappings already stays shared."""
+    if isinstance(value, Part):
+        return value.to_json()
+    if is_dataclass(value):
+        return {f.name: _opened(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, list):
+        return [_opened(item) if is_dataclass(item) else item for item in value]
+    if isinstance(value, dict):
+        return {name: _opened(item) if is_dataclass(item) else item for name, item in value.items()}
+    return value
+
+
+def _failed_calls(trace: Trace, tools: Sequence[Tool]) -> Sequence[str]:
+    if trace.failed_calls is not None:
+        return trace.failed_calls
+    writes = {tool.name for tool in tools if tool.effect == "write"}
+    return [c.call.id for c in read_calls(trace.messages, writes, None) if c.failed]
 
 
 def _write_message(message: Message) -> dict[str, Any]:
@@ -227,7 +325,3 @@ def _write_message(message: Message) -> dict[str, Any]:
     if message.finish not in (None, "stop", "tool_calls"):
         wire["finish"] = message.finish
     return wire
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

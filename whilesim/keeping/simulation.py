@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -16,22 +15,14 @@ from whilesim.grading.outcome import HandoffTable
 from whilesim.grading.trust import Trust
 from whilesim.keeping.arrow import to_dataset, to_pandas
 from whilesim.keeping.certificate import Certificate
-from whilesim.keeping.explain import explain_row, summarise
 from whilesim.keeping.export import Export, Format, export_rows
-from whilesim.keeping.folders import (
-    join_grades,
-    read_folder,
-    select_rows,
-    write_grades,
-    write_rows,
-)
-from whilesim.keeping.grades import Grade, Grading, Weight, grade_of
-from whilesim.keeping.hub import Push, pull, push
+from whilesim.keeping.folders import RowFile, join_grades, select_rows, write_grades, write_rows
+from whilesim.keeping.grades import Grade, Grading, Weight, grades_of
+from whilesim.keeping.hub import Push, push
 from whilesim.keeping.judging import choose_judge, grade_played, hold_against, open_grading
-from whilesim.keeping.ledger import Ledger
-from whilesim.keeping.manifest import Manifest, join_manifests
-from whilesim.keeping.passes import count_handoffs, count_passes
-from whilesim.keeping.report import write_report
+from whilesim.keeping.ledger import Ledger, count_handoffs, count_passes, summarise
+from whilesim.keeping.manifest import Manifest
+from whilesim.keeping.report import explain_row, write_report
 from whilesim.keeping.rows import Row, State
 from whilesim.situations.tools import Tool, parse_tools
 
@@ -50,6 +41,7 @@ class Simulation:
         players: Role (agent, customer) to the model that played it, as ``simulate`` was given
             it: the judge is one of them unless another is named. None: by the manifest's names.
         refiller: Plays more rows for :meth:`refill`; None for rows that were loaded.
+        grades: What grading made of the rows, by id; None: what the rows themselves carry.
     """
 
     def __init__(
@@ -60,8 +52,9 @@ class Simulation:
         folder: Source | None = None,
         players: Mapping[str, Any] | None = None,
         refiller: Refiller | None = None,
+        grades: Mapping[str, Grade] | None = None,
     ) -> None:
-        self.rows = self._played = rows
+        self._played = rows
         self.manifest = manifest or Manifest()
         self.folder = None if folder is None else Path(folder)
         self.players = dict(self.manifest.models if players is None else players)
@@ -69,13 +62,16 @@ class Simulation:
         """The simulation that this one is a part of; itself, where it is all there is."""
         self.states: tuple[State, ...] | None = None
         """States of the rows that an export writes; None: kept when graded, else unjudged."""
-        self._refiller = refiller
-        self._warned = False
-        self._grades: dict[str, Grade] = {}
-        self.graded = isinstance(rows, tuple | list) and any(row.verdict is not None for row in rows)
-        """Whether ``grade`` has run."""
         self.asked: dict[str, Any] = {}
         """What ``grade`` was given last, for :meth:`refill` to grade the same way."""
+        self._refiller = refiller
+        self._warned = False
+        carried = {} if isinstance(rows, RowFile) else grades_of(rows)  # verdicts stand in a file of their own
+        self.grades: Mapping[str, Grade] = carried if grades is None else grades
+        """What grading made of each row, by id."""
+        self.graded = bool(carried) or grades is not None
+        """Whether ``grade`` has run."""
+        self.rows = join_grades(rows, self.grades)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -119,11 +115,15 @@ class Simulation:
         return self._in_state("unjudged")
 
     @property
+    def is_part(self) -> bool:
+        """Whether the run has more rows than stand here."""
+        return self.whole is not self or bool(self.manifest.record)
+
+    @property
     def ledger(self) -> Ledger:
         """What became of every planned row, and what it cost."""
-        is_whole = self.whole is self and not self.manifest.record
-        planned = self.manifest.counts.get("planned") if is_whole else None
-        why = {row_id: g.why for row_id, g in self._grades.items() if g.verdict is None}
+        planned = None if self.is_part else self.manifest.counts.get("planned")
+        why = {row_id: grade.why for row_id, grade in self.grades.items() if grade.verdict is None}
         return Ledger.build(self.rows, planned=planned, unjudged=why)
 
     @property
@@ -140,8 +140,7 @@ class Simulation:
     @property
     def certificate(self) -> Certificate:
         """Pairs feasible, planned, played, met and kept, and why some are missing."""
-        manifest = self.manifest
-        return Certificate.build(manifest.axes, manifest.feasible(), self.rows, tools=self.tools)
+        return Certificate.build(self.manifest, self.rows, self.tools)
 
     def find(self, row_id: str) -> Row:
         """Return one row by its id; raises InputError where there is none."""
@@ -153,7 +152,7 @@ class Simulation:
 
     def explain(self, row_id: str) -> str:
         """Return all that is known of one row, to read."""
-        return explain_row(self.find(row_id), self._grades.get(row_id))
+        return explain_row(self.find(row_id), self.grades.get(row_id))
 
     def grade(
         self,
@@ -187,8 +186,10 @@ class Simulation:
             raise RunError(msg)
         path = None if self.folder is None else self.folder / "verdicts.jsonl"
         self.asked = {"rubric": rubric, "judge": judge, "fraction": fraction, "severity": severity}
-        self._take(grade_played(self._played, self._grades, how, path))
-        self.manifest = self.manifest.model_copy(update={"record": {}})  # it told of older verdicts
+        self.grades, self.graded = grade_played(self._played, self.grades, how, path), True
+        self.rows = join_grades(self._played, self.grades)
+        if self.manifest.record:  # it told of older verdicts
+            self.manifest = self.manifest.of_part()
         return self
 
     def trust(self, labels: Any, *, rubric: Any = None, judge: Any = None) -> Trust:
@@ -232,7 +233,7 @@ class Simulation:
         counts = {**self.manifest.counts, "planned": self.ledger.planned + len(more)}
         self.manifest = self.manifest.model_copy(update={"counts": counts})
         self._played = (*self._played, *more)
-        self.rows = join_grades(self._played, self._grades)
+        self.rows = join_grades(self._played, self.grades)
 
     def filter(self, wanted: Callable[[Row], bool] | None = None, **values: str) -> Simulation:
         """Return the rows for which ``wanted`` is true and whose situation has these ``values``."""
@@ -240,12 +241,11 @@ class Simulation:
         for axis in values:
             if axes and axis not in axes:
                 raise InputError(f"there is no axis {axis!r} to filter by. The axes are {list(axes)}.")
-        return self._part(
-            lambda row: (
-                (wanted is None or wanted(row))
-                and all(row.situation.get(axis) == value for axis, value in values.items())
-            )
-        )
+
+        def is_wanted(row: Row) -> bool:
+            return values.items() <= row.situation.items() and (wanted is None or wanted(row))
+
+        return self._part(is_wanted)
 
     def sample(self, n: int, seed: int = 0) -> Simulation:
         """Return ``n`` rows in their order; the seed decides which."""
@@ -277,18 +277,13 @@ class Simulation:
         folder.mkdir(parents=True, exist_ok=True)
         write_rows(folder / "rows.jsonl", self._played)
         if self.graded:
-            grades = (self._grades.get(row.id) or grade_of(row) for row in self.rows)
-            write_grades(folder / "verdicts.jsonl", filter(None, grades))
-        record = {} if self.whole is self else self._record()
-        self.manifest.model_copy(update={"record": record or self.manifest.record}).write(folder / "manifest.json")
+            grades = (self.grades[row.id] for row in self._played if row.id in self.grades)
+            write_grades(folder / "verdicts.jsonl", grades)
+        record = self._record() if self.is_part else {}
+        self.manifest.model_copy(update={"record": record}).write(folder / "manifest.json")
 
     def push_to_hub(
-        self,
-        repo: str,
-        *,
-        private: bool = True,
-        splits: Mapping[str, float] | None = None,
-        reasoning: bool = False,
+        self, repo: str, *, private: bool = True, splits: Mapping[str, float] | None = None, reasoning: bool = False
     ) -> Push:
         """Publish the rows as a dataset with its card; earlier pushes stay in its history.
 
@@ -322,11 +317,7 @@ class Simulation:
         if judge is None:
             judge = choose_judge(self.players, warn=not self._warned)
             self._warned = True
-        return open_grading(self.manifest, self.tools, rubric=rubric, judge=judge, fraction=fraction, severity=severity)
-
-    def _take(self, grades: Mapping[str, Grade]) -> None:
-        self._grades, self.graded = dict(grades), True
-        self.rows = join_grades(self._played, grades)
+        return open_grading(self.manifest, self.tools, rubric, judge, fraction, severity or {})
 
     def _in_state(self, state: State) -> Simulation:
         if state in ("kept", "dropped"):
@@ -336,9 +327,8 @@ class Simulation:
         return part
 
     def _part(self, wanted: Callable[[Row], bool]) -> Simulation:
-        part = Simulation(select_rows(self._played, map(wanted, self.rows)), self.manifest, players=self.players)
-        if self.graded:
-            part._take(self._grades)
+        rows, grades = select_rows(self._played, map(wanted, self.rows)), self.grades if self.graded else None
+        part = Simulation(rows, self.manifest, players=self.players, grades=grades)
         part.whole, part.states = self.whole, self.states
         return part
 
@@ -346,49 +336,3 @@ class Simulation:
         if not self.graded:
             msg = f"these rows have no verdicts yet, so nobody knows what data.{name} is. Type data.grade() first."
             raise RunError(msg)
-
-
-def load(source: Source) -> Simulation:
-    """Read a simulation from a run folder, or from the Hub by ``owner/name``.
-
-    Raises:
-        InputError: There is no such folder, or it holds no rows.
-    """
-    folder = Path(source)
-    if folder.is_dir():
-        rows, manifest, grades = read_folder(folder)
-        data = Simulation(rows, manifest, folder=folder)
-        if grades is not None:
-            data._take(grades)
-        return data
-    name = os.fspath(source)
-    if name.count("/") == 1 and not name.startswith((".", "/", "~")):
-        return Simulation(*pull(name))
-    msg = f"there is no folder {name!r}. Type the folder of a run, or 'owner/name' of a dataset on the Hub."
-    raise InputError(msg)
-
-
-def concat(simulations: Sequence[Simulation]) -> Simulation:
-    """Join simulations in the order given: shards of one plan give the rows of the whole run.
-
-    Raises:
-        InputError: Nothing is given, or two rows have one id.
-    """
-    if not simulations:
-        raise InputError("concat needs at least one simulation. Type ws.concat([a, b]).")
-    rows = [row for part in simulations for row in part.rows]
-    twice = next((row_id for row_id, n in Counter(row.id for row in rows).items() if n > 1), None)
-    if twice is not None:
-        msg = (
-            f"row {twice!r} stands in two simulations. Shards of one plan have rows of their own; rows of two "
-            "plans cannot be one simulation: export each."
-        )
-        raise InputError(msg)
-    manifest = join_manifests([part.manifest for part in simulations])
-    if any(part.whole is not part or part.manifest.record for part in simulations):
-        counts = {name: n for name, n in manifest.counts.items() if name != "planned"}
-        manifest = manifest.model_copy(update={"counts": counts})
-    joined = Simulation(tuple(rows), manifest, players=simulations[0].players)
-    joined.graded = all(part.graded for part in simulations)
-    joined._grades = {row_id: grade for part in simulations for row_id, grade in part._grades.items()}
-    return joined

@@ -130,15 +130,12 @@ def default_rules(tools: Sequence[Tool]) -> tuple[Rule, ...]:
     """Return what no tool can do by its effect alone, each rule with its reason.
 
     1. A tool that does not read cannot give a stale answer: it has no earlier state to show.
-    2. A tool that computes, and is given no record's id, meets no record: it cannot be
-       missing, already acted on, doubled or half done. The world then simply ``exists``.
-    3. The same holds for a tool that hands the conversation to a person.
+    2. A tool that computes, or hands the conversation to a person, and is given no record's id,
+       meets no record: it cannot be missing, already acted on, doubled or half done. The world
+       then simply ``exists``.
     """
     no_read = {tool.name for tool in tools if tool.effect != "read"}
-    no_record = {
-        effect: {tool.name for tool in tools if tool.effect == effect and not tool.id_arguments}
-        for effect in ("compute", "handoff")
-    }
+    no_record = {tool.name for tool in tools if tool.effect in ("compute", "handoff") and not tool.id_arguments}
     return (
         Rule(
             ("tool", "tool_condition"),
@@ -147,13 +144,8 @@ def default_rules(tools: Sequence[Tool]) -> tuple[Rule, ...]:
         ),
         Rule(
             ("tool", "world_state"),
-            lambda tool, state: state != "exists" and tool in no_record["compute"],
-            "a tool that only computes touches no record, so no record can be missing, doubled or half done",
-        ),
-        Rule(
-            ("tool", "world_state"),
-            lambda tool, state: state != "exists" and tool in no_record["handoff"],
-            "a hand-off touches no record, so no record can be missing, doubled or half done",
+            lambda tool, state: state != "exists" and tool in no_record,
+            "a tool that only computes or hands off touches no record, so none can be missing, doubled or half done",
         ),
     )
 

@@ -13,7 +13,6 @@ from itertools import groupby
 from typing import Any, Literal
 
 from whilesim.core.templates import load_words
-from whilesim.situations.documents import CLOSED, OPENED
 from whilesim.situations.norms import Unit, language_of, unit
 
 BlockKind = Literal["heading", "paragraph", "item", "row", "quote"]
@@ -31,9 +30,9 @@ class Block:
     mark: str = ""
     """An item's bullet or number."""
     level: int = 0
-    """Of a heading: 0 a region, 1 to 6 as in markdown, above that a heading without a mark."""
+    """Of a heading: 1 to 6 as in markdown, above that a heading without a mark."""
     parent: Block | None = None
-    """The item that an item or a paragraph stands under."""
+    """The item that an item stands under."""
     children: list[Block] = field(default_factory=list)
     group: int = 0
     """Blocks of one list, table or paragraph share it."""
@@ -49,7 +48,6 @@ _SEPARATOR = re.compile(r"(?=.*\|)\|?[\s:|-]*-{2,}[\s:|-]*$")
 _BOLD = re.compile(r"(?:\W{0,3}\s)?(\*\*|__)(?=\S)(?:(?!\1).)+\1[:：]?$|【[^】]+】$")
 _ENDED = re.compile(r"[.!?:;,。！？：；؟…][\"'”’」』)）*_`]*$")
 _COLON = (":", "：")
-_CALL = re.compile(r"`?[a-z]\w*_\w+`?\s*\(")
 _KEYED = re.compile(r"(?:\*\*)?[^\W\d_][\w ]{0,20}:(?:\*\*)?\s")
 
 
@@ -70,8 +68,8 @@ class _Reader:
     """Characters of the longest line in each line's paragraph."""
     blocks: list[Block] = field(default_factory=list)
     above: list[tuple[int, str]] = field(default_factory=list)
-    items: list[tuple[int, str, Block]] = field(default_factory=list)
-    """Open items: indent, style of mark, block."""
+    items: list[tuple[int, bool, Block]] = field(default_factory=list)
+    """Open items: indent, whether it has a number, block."""
     header: tuple[str, ...] = ()
     group: int = 0
     fresh: bool = True
@@ -110,7 +108,7 @@ class _Reader:
 
     def _add(self, kind: BlockKind, start: int, end: int, **more: Any) -> Block:
         headings = tuple(heading for _, heading in self.above)
-        parent = self.items[-1][2] if self.items and kind in ("item", "paragraph") else None
+        parent = self.items[-1][2] if self.items and kind == "item" else None
         block = Block(kind, start, end, headings, group=self.group, parent=parent, **more)
         self.blocks.append(block)
         if parent:
@@ -129,15 +127,13 @@ class _Reader:
         self._add("heading", start, end, level=level)
 
     def _mark(self, number: int, line: str, start: int) -> bool:
-        """Read a line that is a heading, a region's edge or a break; false when it is none."""
+        """Read a line that is a heading or a break; false when it is none."""
         heading = _HEADING.match(line)
         if heading:
             self._head(len(heading[1]), start + heading.start(2), start + heading.end(2))
-        elif line[0] == OPENED:
-            self._head(0, start + 1, start + len(line))
-        elif line[0] == CLOSED or _BREAK.match(line):
+        elif _BREAK.match(line):
             self._leave()
-            self.above = [a for a in self.above if a[0] < 7] if line[0] != CLOSED else []
+            self.above = [a for a in self.above if a[0] < 7]
         elif re.match(r"={3,}$", self._line(number + 1)):
             self._head(1, start, start + len(line))
         else:
@@ -160,53 +156,39 @@ class _Reader:
             self._add("quote", start + skip, start + len(line))
 
     def _item(self, item: re.Match[str], start: int, indent: int) -> None:
-        style = re.sub(
-            r"\d+", "1", re.sub(r"[a-z]", "a", re.sub(r"[一二三四五六七八九十]", "一", item["mark"].lower()))
-        )
-        style = style if re.search(r"\w", style) else "-"
-        self.group += not self.items
-        self.items = [i for i in self.items if i[0] <= indent]
-        known = next((n for n, (i, s, _) in enumerate(self.items) if (i, s) == (indent, style)), None)
-        if known is not None:
-            del self.items[known:]
-        deeper = style == "-" or style.count("1") > 1 or style[0] in "(（"
-        while self.items and self.items[-1][0] == indent and not (deeper and self.items[-1][1] != "-"):
-            self.items.pop()
+        numbered = re.search(r"\w", item["mark"]) is not None
+        self.group += not self.items  # bullets at the indent of an open number stand under it
+        self.items = [i for i in self.items if i[0] < indent or (i[0] == indent and i[1] and not numbered)]
         block = self._add("item", start + item.end(), start + len(item.string), mark=item["mark"])
-        self.items.append((indent, style, block))
+        self.items.append((indent, numbered, block))
 
     def _text(self, number: int, line: str, start: int, indent: int) -> None:
-        last = self.blocks[-1] if self.blocks else None
-        if last and not self.fresh and self._joins(last, line, indent, self.widths[number]):
-            last.end = start + len(line)
+        if self.blocks and not self.fresh and self._joins(self.blocks[-1], line, indent, self.widths[number]):
+            self.blocks[-1].end = start + len(line)
             return
-        self.items = [i for i in self.items if i[0] < indent] if self.fresh else []
+        self._leave()
         if self._is_title(number, line):
             self._head(7, start, start + len(line))
             return
         if clean(line).endswith(_COLON) and (_BOLD.match(line) or _shouts(line)):
             self.above = [a for a in self.above if a[0] < 7]
-        if not self.items and (self.fresh or not last or last.kind != "paragraph"):
-            self._leave()
         self._add("paragraph", start, start + len(line))
 
     def _joins(self, last: Block, line: str, indent: int, width: int) -> bool:
         """Say whether a line goes on with the block before: the writer broke a line, not a thought."""
         written = self.text[last.start : last.end]
-        if _KEYED.match(line) or _CALL.match(line) or last.kind not in ("item", "paragraph", "quote"):
+        if _KEYED.match(line) or last.kind not in ("item", "paragraph", "quote"):
             return False
         if last.kind == "item" and self.items and indent > self.items[-1][0]:
             return True
         flows = width >= 55 and len(written.rsplit("\n", 1)[-1].strip()) > 0.72 * width and not written.endswith(_COLON)
-        if _BOLD.match(written) or (_ENDED.search(written) and not flows):
-            return False
         return flows or line[0].islower() or not (line[0].isascii() or line[0].isupper())
 
     def _is_numbered_title(self, number: int, item: re.Match[str]) -> bool:
         """Say whether ``6. REFUNDS`` is a heading: what follows is not its neighbour in a list."""
         mark, body = item["mark"], item.string[item.end() :]
         later = next((n for n in range(number + 1, len(self.lines)) if self.lines[n][1]), None)
-        if later is None or not re.search(r"\w", mark) or mark[0] in "(（①" or not self._is_title_like(body):
+        if later is None or not (mark[0].isalnum() or mark[0] == "§") or not self._is_title_like(body):
             return False
         after = _ITEM.match(self.lines[later][1])
         if after:
@@ -214,8 +196,7 @@ class _Reader:
             return bool(dotted) or (mark[0] in "一二三四五六七八九十第§" and after["mark"][0] != mark[0])
         start, follows = self.lines[later]
         indented = self.text[start - 1 : start] in (" ", "\t")
-        listed = self.blocks and self.blocks[-1].kind == "item" and not _shouts(body)
-        return not (indented or listed or follows[0] in "#|")
+        return not indented and follows[0] not in "#|"
 
     def _is_title(self, number: int, line: str) -> bool:
         """Say whether a line is a heading without a mark: bold, in capitals, or short and alone."""
@@ -245,15 +226,13 @@ def _shouts(body: str) -> bool:
 
 
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*(?:\([^()]*\)[^()]*)*\)")
-_MARKUP = re.compile(r"\*\*|__(?=\S)|(?<=\S)__|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)|\\$|\n\s*>", re.MULTILINE)
+_MARKUP = re.compile(r"\*\*|__(?=\S)|(?<=\S)__|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)|\\$", re.MULTILINE)
+_QUOTED = re.compile(r"\n\s*>")
 
 
 def clean(text: str) -> str:
     """Return the text on one line, emphasis and link targets left out; names with underscores stay."""
-    text = _LINK.sub(r"\1", text) if "](" in text else text
-    if not re.search(r"[*_\\>]", text):
-        return " ".join(text.split())
-    return " ".join(_MARKUP.sub(lambda m: " " if m[0][0] == "\n" else "", text).split())
+    return " ".join(_MARKUP.sub("", _QUOTED.sub(" ", _LINK.sub(r"\1", text))).split())
 
 
 def cells(line: str) -> list[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from whilesim.situations.tuples import Bools, Grid, Ints
@@ -60,4 +60,4 @@ def _flow(table: Bools, supply: Ints, demand: Ints) -> int:
     capacity[0, 1 : left + 1] = supply
     capacity[1 : left + 1, left + 1 : -1] = table * int(supply.sum())
     capacity[left + 1 : -1, -1] = demand
-    return int(maximum_flow(csr_matrix(capacity), 0, left + right + 1).flow_value)
+    return int(maximum_flow(csr_array(capacity), 0, left + right + 1).flow_value)

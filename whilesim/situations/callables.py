@@ -11,38 +11,35 @@ import ast
 import inspect
 import re
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from whilesim.core.errors import InputError
 from whilesim.core.text import shorten
-from whilesim.situations.annotations import Classes, annotation_schema, constants, last_name, type_schema
+from whilesim.situations.annotations import annotation_schema, last_name, type_schema
 from whilesim.situations.dialects import Draft
 from whilesim.situations.docstrings import Docstring, read_docstring
 from whilesim.situations.schemas import Schema
 
-_BOUND = frozenset({"self", "cls"})
 _CONTEXTS = frozenset({"ctx", "context", "tool_context", "run_context", "callback_context", "run_manager"})
 _INJECTED_TYPE = re.compile(
-    r"(Context|ContextWrapper|RunnableConfig|InjectedState|InjectedToolCallId|InjectedToolArg|Depends)\b"
+    r"(Context|ContextWrapper|RunnableConfig|InjectedState|InjectedToolCallId|InjectedToolArg)\b"
 )
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_PARTS = frozenset({"parameters", "input_schema", "inputSchema"})
-_BOXES = frozenset({"function", "tools", "functions", "functionDeclarations", "toolSpec"})
 _MARKS = re.compile(r"tool|function|action|is_|mcp|command", re.IGNORECASE)
 _PYTHON = re.compile(r"^(?:async def |def |class |@|import |from |\w+\s*(?::[^=\n]*)?=\s*[\[{])", re.MULTILINE)
+_SCHEMA = re.compile(r"'(?:parameters|input_schema|inputSchema)':")
 
 
 def is_python(text: str) -> bool:
     """Say whether a text is Python source with definitions in it."""
-    if not _PYTHON.search(text):
-        return False
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError):
-        return False
-    return True
+    with suppress(SyntaxError, ValueError):
+        return _PYTHON.search(text) is not None and bool(ast.parse(text).body)
+    return False
 
 
 def draft_object(value: Any, where: str) -> Iterator[Any]:
@@ -51,20 +48,15 @@ def draft_object(value: Any, where: str) -> Iterator[Any]:
     Raises:
         InputError: The value is none of these.
     """
-    schema = next(
-        (s for n in ("args_schema", "params_json_schema", "parameters") if (s := getattr(value, n, None))), None
-    )
-    if isinstance(getattr(value, "openai_schema", None), Mapping):
-        yield value.openai_schema
-    elif isinstance(value, type) and (getattr(value, "__annotations__", None) or hasattr(value, "model_fields")):
-        doc = read_docstring(value.__doc__)
-        yield Draft(name=value.__name__, description=doc.description, parameters=_hinted(value), original=value)
-    elif isinstance(getattr(value, "name", None), str) and isinstance(schema, (Mapping, type)):
+    keys = ("args_schema", "params_json_schema", "inputSchema", "parameters")  # LangChain, Agents SDK, MCP
+    schema = next((found for key in keys if (found := getattr(value, key, None))), None)
+    if isinstance(getattr(value, "name", None), str) and isinstance(schema, (Mapping, type)):
         parameters = _hinted(schema) if isinstance(schema, type) else schema
         description = str(getattr(value, "description", "") or "")
         yield Draft(name=value.name, description=description, parameters=parameters, original=value)
-    elif hasattr(value, "model_dump"):  # MCP's and Gemini's own objects
-        yield value.model_dump(by_alias=True, exclude_none=True)
+    elif isinstance(value, type) and (getattr(value, "__annotations__", None) or hasattr(value, "model_fields")):
+        doc = read_docstring(value.__doc__)
+        yield Draft(name=value.__name__, description=doc.description, parameters=_hinted(value), original=value)
     elif callable(value):
         yield _draft_function(value)
     else:
@@ -85,25 +77,22 @@ def _draft_function(function: Any) -> Draft:
         hints = typing.get_type_hints(inner, include_extras=True)
     except (NameError, TypeError):  # a name that only a type checker sees: the others are still read
         hints = dict(getattr(inner, "__annotations__", {}))
-    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    schemas: dict[str, Schema] = {}
-    for name, parameter in signature.parameters.items():
+    places = []
+    for name, place in signature.parameters.items():
         hint = hints.get(name, Any)
-        if parameter.kind in kinds or _injected(name, str(hint)):
-            continue
-        schemas[name] = (type_schema(hint) or {}) if isinstance(hint, str) else _hinted(hint)
-        if parameter.default is not inspect.Parameter.empty:
-            schemas[name]["default"] = parameter.default
+        if place.kind not in (place.VAR_POSITIONAL, place.VAR_KEYWORD) and not _injected(name, str(hint)):
+            schema = type_schema(hint) or {} if isinstance(hint, str) else _hinted(hint)
+            places.append(place.replace(annotation=schema))
+    doc = read_docstring(inner.__doc__, [place.name for place in places])
+    reply = {} if isinstance(hints.get("return"), str) else _hinted(hints.get("return", Any))
     name = getattr(function, "__name__", inner.__name__)
-    reply = hints.get("return", Any)
-    reply = _hinted(reply) if not isinstance(reply, str) else {}
-    return _assemble(name, read_docstring(inner.__doc__, list(schemas)), schemas, reply=reply, original=function)
+    return _assemble(Draft(name=name, description=doc.description, original=function), doc, places, reply)
 
 
 def _injected(name: str, annotation: str) -> bool:
     """Say whether a framework fills the argument in; ``context: str`` is the model's to fill."""
     vague = annotation in ("", "Any", "typing.Any")
-    return name in _BOUND or (name in _CONTEXTS and vague) or _INJECTED_TYPE.search(annotation) is not None
+    return name in ("self", "cls") or (name in _CONTEXTS and vague) or _INJECTED_TYPE.search(annotation) is not None
 
 
 def _hinted(hint: Any) -> Schema:
@@ -129,85 +118,67 @@ def draft_source(text: str) -> Iterator[Any]:
     if literals:
         yield from literals
         return
-    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    for body in (tree.body, [node for found in classes.values() for node in found.body]):
-        functions = [
-            node for node in body if isinstance(node, _DEFINITIONS) and node.name[0] != "_" and node.name != "main"
-        ]
+    methods = [node for found in tree.body if isinstance(found, ast.ClassDef) for node in found.body]
+    for body in (tree.body, methods):
+        functions = [node for node in body if isinstance(node, _DEFINITIONS) and node.name[0] != "_"]
         marked = [f for f in functions if any(_MARKS.search(ast.unparse(d)) for d in f.decorator_list)]
         told = [f for f in functions if ast.get_docstring(f)]
         if functions:
-            yield from (_draft_definition(f, classes) for f in marked or told or functions)
+            yield from map(_draft_definition, marked or told or functions)
             return
 
 
 def _literal_tools(node: ast.stmt) -> Any:
-    """Return the value of ``TOOLS = [{...}]`` where it is a plain literal that looks like tools."""
-    if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
-        return None
-    try:
-        value = ast.literal_eval(node.value)
-    except (ValueError, TypeError):
-        return None
-    by_name = isinstance(value, dict) and all(isinstance(tool, dict) for tool in value.values())
-    items = list(value.values()) if by_name else value if isinstance(value, list) else [value]
-    keys = [item.keys() if isinstance(item, dict) else set() for item in items]
-    named = by_name or all(k & (_BOXES | {"name"}) for k in keys)
-    return value if named and any(k & (_BOXES | _PARTS) for k in keys) else None
+    """Return the value of ``TOOLS = [{...}]`` where it is a plain literal with schemas in it."""
+    with suppress(ValueError, TypeError):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+            value = ast.literal_eval(node.value)
+            return value if isinstance(value, (list, dict)) and _SCHEMA.search(repr(value)) else None
+    return None
 
 
-def _draft_definition(found: _Definition, classes: Classes) -> Draft:
-    places = [*found.args.posonlyargs, *found.args.args]
-    defaults = [None] * (len(places) - len(found.args.defaults)) + [*found.args.defaults]
-    schemas: dict[str, Schema] = {}
-    for place, default in [
-        *zip(places, defaults, strict=True),
-        *zip(found.args.kwonlyargs, found.args.kw_defaults, strict=True),
-    ]:
-        if not _injected(place.arg, ast.unparse(place.annotation) if place.annotation else ""):
-            schemas[place.arg] = annotation_schema(place.annotation, classes)
-            if default is not None:
-                schemas[place.arg]["default"] = next(iter(constants([default])), ...)
+def _draft_definition(found: _Definition) -> Draft:
+    args = found.args
+    named = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+    without = len(named) - len(args.kwonlyargs) - len(args.defaults)
+    places = [
+        inspect.Parameter(a.arg, _KEYWORD, default=_default(default), annotation=annotation_schema(a.annotation))
+        for a, default in zip(named, [*[None] * without, *args.defaults, *args.kw_defaults], strict=True)
+        if not _injected(a.arg, ast.unparse(a.annotation) if a.annotation else "")
+    ]
     calls = [d for d in found.decorator_list if isinstance(d, ast.Call)]
     said = {k.arg: k.value.value for call in calls for k in call.keywords if isinstance(k.value, ast.Constant)}
-    doc = read_docstring(ast.get_docstring(found), list(schemas))
-    doc.description = str(said.get("description_override") or said.get("description") or doc.description)
-    name = str(said.get("name_override") or said.get("name") or found.name)
     stated = [last_name(argument).lower() for call in calls for argument in call.args]
-    effect = next((word for word in stated if word in ("read", "write", "handoff", "compute")), None)
-    reply = annotation_schema(found.returns, classes)
-    return _assemble(name, doc, schemas, reply=reply, original=ast.unparse(found), effect=effect)
+    doc = read_docstring(ast.get_docstring(found), [place.name for place in places])
+    draft = Draft(
+        name=str(said.get("name_override") or said.get("name") or found.name),
+        description=str(said.get("description_override") or said.get("description") or doc.description),
+        effect=next((word for word in stated if word in ("read", "write", "handoff", "compute")), None),
+        original=ast.unparse(found),
+    )
+    return _assemble(draft, doc, places, annotation_schema(found.returns))
 
 
-def _assemble(
-    name: str,
-    doc: Docstring,
-    schemas: Mapping[str, Schema],
-    *,
-    reply: Schema,
-    original: Any,
-    effect: str | None = None,
-) -> Draft:
+def _default(node: ast.expr | None) -> Any:
+    """Return a default's value: Parameter.empty where there is none, and ``...`` where it is no constant."""
+    if node is None:
+        return inspect.Parameter.empty
+    return node.value if isinstance(node, ast.Constant) else ...
+
+
+def _assemble(draft: Draft, doc: Docstring, places: Sequence[inspect.Parameter], reply: Schema) -> Draft:
     """Put signature and docstring together; the docstring's types count where the signature has none."""
     properties, definitions = {}, {}
-    for argument, schema in schemas.items():
+    for place in places:
+        schema = place.annotation or type_schema(doc.types.get(place.name, "")) or {}
         definitions.update(schema.get("$defs", {}))
-        told = {} if schema.keys() - {"default", "description"} else type_schema(doc.types.get(argument, "")) or {}
-        about = {"description": doc.arguments[argument]} if doc.arguments.get(argument) else {}
-        kept = schema if _plain(schema.get("default")) else {k: v for k, v in schema.items() if k != "default"}
-        properties[argument] = {**told, **about, **kept}
-    required = [argument for argument, schema in schemas.items() if "default" not in schema]
-    telling = reply.keys() & {"properties", "enum", "items", "$ref"}  # 'dict' alone says nothing
-    return Draft(
-        name=name,
-        description=doc.description,
+        about = {"description": doc.arguments[place.name]} if doc.arguments.get(place.name) else {}
+        plain = isinstance(place.default, (str, int, float, list, dict, type(None)))
+        properties[place.name] = {**about, **schema, **({"default": place.default} if plain else {})}
+    required = [place.name for place in places if place.default is place.empty]
+    return replace(
+        draft,
         parameters={"type": "object", "properties": properties, "required": required, "$defs": definitions},
-        returns=reply if telling else None,
+        returns=reply if reply.keys() & {"properties", "enum", "items", "$ref"} else None,  # 'dict' alone says nothing
         examples=doc.examples,
-        effect=effect,
-        original=original,
     )
-
-
-def _plain(value: Any) -> bool:
-    return value is None or isinstance(value, (str, int, float, bool, list, dict))

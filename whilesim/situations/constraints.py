@@ -123,8 +123,8 @@ def tabulate(axes: Sequence[Axis], rules: Sequence[Rule]) -> Limits:
         for at, place in enumerate(places):
             values[place] &= table.any(axis=tuple(i for i in range(len(places)) if i != at))
         for i, j in combinations(range(len(places)), 2):
-            flat = table.any(axis=tuple(at for at in range(len(places)) if at not in (i, j)))
-            _narrow(pairs, places[i], places[j], flat)
+            others = tuple(at for at in range(len(places)) if at not in (i, j))
+            _narrow(pairs, places[i], places[j], np.asarray(table.any(axis=others)))
     for a, b in combinations(range(len(axes)), 2):
         if not (values[a].all() and values[b].all()):
             _narrow(pairs, a, b, np.outer(values[a], values[b]))

@@ -207,7 +207,8 @@ def _allpairspy(goal: Goal, locked: Ints, method: str, notes: list[str]) -> Iter
         return bool(goal.limits.allow(row[None])[0])
 
     values = [list(range(size)) for size in goal.grid.sizes]
-    made = AllPairs(values, filter_func=fine, n=goal.grid.strength) if len(values) > 1 else [[value] for value in values[0]]
+    many = len(values) > 1  # the package refuses a single axis
+    made = AllPairs(values, filter_func=fine, n=goal.grid.strength) if many else zip(*values, strict=True)
     rows = np.array([list(row) for row in made], dtype=np.int64).reshape(-1, len(values))
     found, goal = complete(rows, goal, locked)
     lost = int((goal.wanted & (goal.grid.counts(rows) == 0)).sum())
@@ -220,8 +221,8 @@ def _notes(task: _Task, goal: Goal, rows: Ints) -> list[str]:
     if not len(rows):
         msg = "the rules leave no situation that can happen. Take a rule out, or give an axis another value."
         raise InputError(msg)
-    notes = [f"no row was found for {len(goal.unproved)} combinations, nor a proof that there is none."]
-    notes = notes if goal.unproved else []
+    unproved = f"no row was found for {len(goal.unproved)} combinations, nor a proof that there is none."
+    notes = [unproved] if goal.unproved else []
     for place, axis in enumerate(task.axes):
         standing = set(rows[:, place].tolist())
         dead = [value for at, value in enumerate(axis.values) if at not in standing]

@@ -17,9 +17,6 @@ from dataclasses import dataclass, field
 from whilesim.core.templates import load_words
 from whilesim.situations.norms import shared, unit
 
-OPENED, CLOSED = "\x01", "\x02"
-"""Stand before the name of a region (``<rules>``), and where it ends (``</rules>``)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -74,40 +71,35 @@ def speakers(text: str) -> int:
 
 
 def _open_fence(fence: re.Match[str]) -> str:
-    """Blank a fence that is code, dialogue or an example; of any other only the marks and the speech.
-
-    A quoted sentence stays when it grants a right in law with a number: it binds whoever says it.
-    """
+    """Blank a fence that is code, dialogue or an example; of any other only the marks and the speech."""
     before = fence.string[: fence.start()].rstrip().rsplit("\n", 1)[-1]
     announced = before.endswith((":", "：")) and re.search(shared("roles.example"), before)
     prose = fence[2].lower() in ("", "text", "txt", "markdown", "md") and not re.match(r"\s*[\[{<]", fence[3])
     if not prose or announced or speakers(fence[3]) > 1:
         return _blank(fence)
 
-    def silence(speech: re.Match[str]) -> str:
-        kept = re.sub(r"[^.!?\n]+(?:\n[^.!?\n]+)*[.!?]*", lambda s: s[0] if _binds(s[0]) else _blank(s), speech[0])
-        return re.sub(r"[\"“”«»]", " ", kept)
-
+    body = fence[3] if fence[2] in ("markdown", "md") else _SPOKEN.sub(_silence, fence[3])
     start, end = fence.start(3) - fence.start(), fence.end(3) - fence.start()
-    body = fence[3] if fence[2] in ("markdown", "md") else _SPOKEN.sub(silence, fence[3])
     return re.sub(r"[^\n]", " ", fence[0][:start]) + body + re.sub(r"[^\n]", " ", fence[0][end:])
 
 
-def _binds(sentence: str) -> bool:
-    return unit(sentence).amount and shared("law").search(sentence) is not None
+def _silence(speech: re.Match[str]) -> str:
+    """Blank a quotation but for the sentences that grant a right in law: they bind whoever says them."""
+
+    def keep(said: re.Match[str]) -> str:
+        return said[0] if unit(said[0]).amount and shared("law").search(said[0]) else _blank(said)
+
+    return re.sub(r"[\"“”«»]", " ", re.sub(r"[^.!?]+[.!?]*", keep, speech[0]))
 
 
 def _name_regions(text: str) -> str:
-    """Mark ``<rules>`` ... ``</rules>`` on lines of their own as a region; blank the example regions."""
+    """Make ``<rules>`` on a line of its own a heading, and ``</rules>`` the end of it; blank the example regions."""
     paired = {m[2] for m in _REGION.finditer(text) if f"</{m[2]}>" in text and m[2].lower() not in _BLOCKS}
     for name in sorted(paired):
         if shared("roles.example").match(re.sub(r"[_-]", " ", name)):
             text = re.sub(rf"<{name}>.*?</{name}>", _blank, text, flags=re.DOTALL)
 
-    def mark(tag: re.Match[str]) -> str:
-        return tag[0] if tag[2] not in paired else (CLOSED if tag[1] else OPENED + tag[2]).ljust(len(tag[0]))
-
-    return _REGION.sub(mark, text)
+    return _REGION.sub(lambda t: f"# {'' if t[1] else t[2]}".ljust(len(t[0])) if t[2] in paired else t[0], text)
 
 
 @dataclass(slots=True)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from whilesim.situations.blocks import Block, cells, clean, read_blocks
-from whilesim.situations.documents import speakers
 from whilesim.situations.norms import ClauseKind, Unit, cue, language_of, sentences, shared, unit
 from whilesim.situations.roles import (
     DUTIES,
@@ -59,11 +58,10 @@ class Draft:
 
 def draft_clauses(text: str) -> list[Draft]:
     """Return the rules of a document's text in order, duplicates not yet merged."""
-    drafter = _Drafter(text, read_blocks(text), language_of(text), speakers(text) >= 3)
+    drafter = _Drafter(text, read_blocks(text), language_of(text))
     for index, block in enumerate(drafter.blocks):
         if block not in drafter.done:
             drafter.read(index, block)
-    drafter.read_headings()
     return sorted(drafter.drafts, key=lambda d: (d.start, d.end))
 
 
@@ -72,8 +70,6 @@ class _Drafter:
     text: str
     blocks: list[Block]
     language: str
-    speaks: bool
-    """Lines that begin with a speaker are a transcript."""
     drafts: list[Draft] = field(default_factory=list)
     done: set[Block] = field(default_factory=set)
     """Blocks that are read already, as part of another."""
@@ -106,7 +102,7 @@ class _Drafter:
         """Draft what the block says, by its kind and place."""
         lead = self.leads.get(block.parent or block.group, NO_LEAD)
         role = self._role(block, lead)
-        if block.kind == "heading" or "example" in (role, lead.type) or self._keyed(index, block):
+        if block.kind == "heading" or role == "example" or self._keyed(index, block):
             return
         if block.kind == "row":
             self._row(block, role, lead)
@@ -116,31 +112,25 @@ class _Drafter:
             self._prose(index, block, role, lead)
 
     def _is_speech(self, said: Unit, block: Block) -> bool:
-        if self.speaks and said.key and shared("speakers").fullmatch(said.key[0]):
-            return True
         return block.kind == "quote" and shared("to_customer").search(said.text) is not None
 
     def _lead(self, said: Unit, above: Lead = NO_LEAD) -> Lead:
         kind: LeadType = "facts" if TOOL_LINE.match(said.text) else lead_type(said)
         role = role_of(said.text) if kind == "label" else ""
-        if role in ("example", "script"):
-            kind = "example"
-        elif kind == "label":
-            kind, role = above.type, role or above.role
         chain = (*above.above, above.text) if above.text else ()
-        return Lead(said.text.rstrip(" .:：。"), kind, role, above.consequence, chain)
+        return Lead(
+            said.text.rstrip(" .:：。"), above.type if kind == "label" else kind, role, above.consequence, chain
+        )
 
     def _announce(self, index: int, said: Unit) -> bool:
         """Keep a sentence as the lead-in of the list that follows its block; false when it is none."""
-        block, after = self.blocks[index], self.blocks[index + 1 : index + 2]
+        after = self.blocks[index + 1 : index + 2]
         ended = re.search(r"[.!?。！？]\W*$", said.text) and not shared("announces").search(said.text)
-        if not after or after[0].kind not in ("item", "row", "quote") or after[0].headings != block.headings:
-            return False
-        if block.parent or (ended and not said.text.endswith(_COLON)):
+        if not after or after[0].kind not in ("item", "row", "quote") or (ended and not said.text.endswith(_COLON)):
             return False
         lead = self._lead(said)
         behind = next((b for b in self.blocks[index + 1 :] if b.group != after[0].group), None)
-        if lead.type == "open" and behind and behind.kind == "paragraph" and behind.headings == block.headings:
+        if lead.type == "open" and behind and behind.kind == "paragraph":
             order = self._whole(behind)
             if order.strong and len(sentences(order.text)) == 1 and not order.text.endswith(_COLON):
                 self.done.add(behind)
@@ -231,15 +221,6 @@ class _Drafter:
         self.drafts.append(Draft(said.text, text, action.kind("must"), first, first.start, kept[-1][0].end))
         return True
 
-    def read_headings(self) -> None:
-        """Let a heading that is a prohibition or a duty itself be a rule when nothing below it became one."""
-        used = {d.block.headings[:n] for d in self.drafts for n in range(len(d.block.headings) + 1)}
-        for block in self.blocks:
-            said = self._whole(block)
-            barren = block.kind == "heading" and block.headings not in used and block.headings[-1] != self.title
-            if barren and said.length > 3 and said.has("must", "must_not") and not said.excluded():
-                self.drafts.append(Draft(said.text, said.text, said.kind(), block, block.start, block.end))
-
     def _joins(self, block: Block, said: Unit, end: int) -> bool:
         """Join an exception to the rule before it; true when it was one."""
         last = self.drafts[-1] if self.drafts else None
@@ -256,9 +237,6 @@ class _Drafter:
         kind = self._kind(said, lead, self._role(block, lead), block.mark)
         said = unit(_TRAILING.sub("", said.text), said.language)
         text = self._with_context(said, block, lead, heading=_leans(said, block, kind))
-        last = self.drafts[-1] if self.drafts else None
-        if last and last.block.headings == block.headings and shared("back_references").search(said.text):
-            text = f"{last.core} {text}"
         self.drafts.append(Draft(said.text, text, kind, block, start, end))
 
     def _kind(self, said: Unit, lead: Lead, role: str, mark: str) -> ClauseKind:

@@ -166,15 +166,7 @@ def _http(case: _Case) -> _Found:
         return "read", f"HTTP {method}"
     if method in ("PUT", "PATCH", "DELETE"):
         return "write", f"HTTP {method}"
-    if method != "POST":
-        return None
-    if case.draft.scopes and all(re.search(r"read(only)?$", s, re.IGNORECASE) for s in case.draft.scopes):
-        return "read", "HTTP POST, but its scopes only read"
-    path = name_words(re.sub(r"\{[^}]*\}", "", case.draft.path))
-    for words in (path[-1:], case.words[:1], _text_words(case.text)[:1]):
-        if words and (effect := _verbs().get(words[0])) in ("read", "compute"):
-            return effect, f"HTTP POST, but {words[0]!r} only reads"
-    return "write", "HTTP POST"
+    return None  # a POST may well search: the words decide
 
 
 def _named(case: _Case) -> _Found:

@@ -62,10 +62,8 @@ def language_of(text: str, default: str = "en") -> str:
         letters = sum(map(len, words))
         for code, script in _SCRIPTS.items():
             if len(script.findall(text)) > 0.3 * letters:
-                return code
+                return str(code)
     fallback = default if default in _LATIN else "en"
-    if len(words) < 4:
-        return fallback
     counts = dict.fromkeys(_LATIN, 0)
     for word in words:
         for code in _small_words().get(word, ()):
@@ -211,14 +209,10 @@ def _orders_in_english(text: str) -> bool:
     tokens = list(_TOKEN.finditer(text[:200]))
     while tokens and lists["adverbs"].fullmatch(tokens[0][0]) and tokens[0][0].lower() not in lists["verbs"]:
         tokens.pop(0)
-    if len(tokens) < 2 or (tokens[0].start() > 2 and text[0].isdigit()):
+    if len(tokens) < 2:
         return False
     first, second, third = ([t[0].lower() for t in tokens] + [""])[:3]
-    if (
-        third in lists["finite"]
-        and second not in lists["determiners"] | lists["not_verbs"]
-        and "," not in text[: tokens[2].start()]
-    ):
+    if third in lists["finite"] and second not in lists["determiners"] | lists["not_verbs"]:
         return False
     if first not in lists["verbs"]:
         return (
@@ -257,7 +251,9 @@ def sentences(text: str) -> list[tuple[int, int]]:
 def _opens(said: str, after: str) -> bool:
     """Say whether a bracket or a quotation is open that closes later."""
     pairs = ("()", "[]", "（）", "“”", "「」", "«»")
-    if any(said.count(a) > said.count(b) and b in after for a, b in pairs) or (said.count('"') % 2 and '"' in after):
+    if any(said.count(p[0]) > said.count(p[1]) and p[1] in after for p in pairs) or (
+        said.count('"') % 2 and '"' in after
+    ):
         return True
     singles = len(re.findall(r"(?<!\w)'(?=\w)", said)) - len(re.findall(r"(?<=[\w.!?])'(?!\w)", said))
     return singles > 0 and re.search(r"[\w.!?]'(?!\w)", after) is not None

@@ -80,7 +80,8 @@ def _best_first(rows: Ints, goal: Goal) -> Ints:
         gains[row] = -1
         order.append(row)
     rest = np.argsort(-gains, kind="stable")
-    return rows[order + rest[: len(rows) - len(order)].tolist()]
+    ordered: Ints = rows[order + rest[: len(rows) - len(order)].tolist()]
+    return ordered
 
 
 def _settle(rows: Ints, goal: Goal, prefer: Preference | None) -> Ints:

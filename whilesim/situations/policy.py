@@ -158,16 +158,11 @@ async def extract_policy(text: str, chat: Chat) -> Policy:
         reply = await chat.reply([Message(role="user", content=prompt)], schema=schema, key=key)
         answer = read_answer(reply.message.content or "")
         answers += [answer] if answer else []
-        unread += [part] if answer is None or reply.message.finish == "length" else []
-    checked = check_clauses(document.text, draft_clauses(document.text), answers, unread)
-    notes = [
-        f"{checked.taken} clauses read by the model, {len(checked.refused)} of its clauses refused, "
-        f"{checked.restored} read by word lists instead",
-        *(f"refused {reason}" for reason in checked.refused),
-    ]
+        unread += [] if answer else [part]
+    drafts, notes = check_clauses(document.text, draft_clauses(document.text), answers, unread)
     if unread:
         notes.append(
             f"{len(unread)} answers of the model were cut short or could not be read; what they lack was read by "
             "word lists. Give the model more max_tokens, or another model"
         )
-    return _policy(text, document, checked.drafts, notes)
+    return _policy(text, document, drafts, notes)

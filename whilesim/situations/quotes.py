@@ -49,19 +49,6 @@ class Answer(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """The rules that stand, in the order of the text, and how they came about."""
-
-    drafts: tuple[Draft, ...]
-    taken: int
-    """Rules in the model's words."""
-    refused: tuple[str, ...]
-    """Why each of the model's other rules was not taken."""
-    restored: int
-    """Rules in the words of the text, where the model's were refused or missing."""
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
     """A stretch of a document's text that one request can hold."""
 
@@ -83,49 +70,48 @@ def parts_of(text: str) -> Iterator[Part]:
 
 
 def read_answer(answer: str) -> Answer | None:
-    """Return the model's answer, or None when it cannot be read.
-
-    Words around the JSON object are cut; of an answer that breaks off, the whole clauses are kept.
-    """
+    """Return the model's answer, words around the JSON object cut, or None when it cannot be read."""
     found = re.search(r"\{.*\}", answer, re.DOTALL)
     with suppress(ValidationError):
         return Answer.model_validate_json(found[0]) if found else None
-    whole: list[Proposal] = []
-    for piece in re.findall(r"\{[^{}]*\}", answer):
-        with suppress(ValidationError):
-            whole.append(Proposal.model_validate_json(piece))
-    return Answer(clauses=whole) if whole else None
+    return None
 
 
 def check_clauses(
     text: str, drafts: Sequence[Draft], answers: Sequence[Answer], unread: Sequence[Part] = ()
-) -> Checked:
+) -> tuple[list[Draft], list[str]]:
     """Hold the model's rules against a document's text.
 
     Args:
         drafts: The rules read by word lists.
-        unread: Parts for which there is no whole answer: there the drafts stand.
+        unread: Parts for which there is no answer: there the drafts stand.
+
+    Returns:
+        The rules that stand, in the order of the text, and notes: how many came from the model, why
+        each of the others was refused, and how many were read by word lists instead.
     """
     page = _Page(text, drafts)
     refused: list[str] = []
     lost = [(part.start, part.end) for part in unread]
     for proposal in (p for answer in answers for p in answer.clauses):
         place = page.find(proposal.quote)
-        if place is None:
-            fault = "its quote does not stand in the text"
-        elif fault := page.fault(proposal, place):
+        fault = page.fault(proposal, place) if place else "its quote does not stand in the text"
+        if place and fault:
             lost.append(place)
-        else:
+        elif place:
             page.take(proposal, place)
-            continue
-        refused.append(f"{shorten(proposal.text, 60)!r}: {fault}")
+        if fault:
+            refused.append(f"refused {shorten(proposal.text, 60)!r}: {fault}")
     heard = [d.place for d in page.taken]
     left_out = [page.find(quote) for answer in answers for quote in answer.left_out]
     told = [*heard, *(place for place in left_out if place)]
     silent = [d for d in drafts if not _touches(d.place, heard)]
     back = [d for d in silent if _touches(d.place, lost) or (_is_firm(d) and not _touches(d.place, told))]
-    ordered = sorted([*page.taken, *back], key=lambda d: (d.start, d.end))
-    return Checked(tuple(ordered), len(page.taken), tuple(refused), len(back))
+    note = (
+        f"{len(heard)} clauses read by the model, {len(refused)} of its clauses refused, "
+        f"{len(back)} read by word lists instead"
+    )
+    return sorted([*page.taken, *back], key=lambda d: (d.start, d.end)), [note, *refused]
 
 
 def _is_firm(draft: Draft) -> bool:

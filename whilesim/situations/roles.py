@@ -14,7 +14,7 @@ from typing import Literal
 from whilesim.core.templates import load_words
 from whilesim.situations.norms import Unit, shared, unit
 
-LeadType = Literal["facts", "handoff", "open", "condition", "must_not", "must", "may", "example", "label"]
+LeadType = Literal["facts", "handoff", "open", "condition", "must_not", "must", "may", "label"]
 
 DUTIES = ("rules", "procedure", "handoff", "forbid")
 """Roles under which any fragment is a rule."""
@@ -57,9 +57,8 @@ def role_of(heading: str) -> str:
 def lead_type(said: Unit) -> LeadType:
     """Return what a lead-in makes of the items below it, the first that fits."""
     modal = said.main_has("must", "must_not")
-    tasks = shared("tasks").search(said.text) is not None and said.length > 2
-    describes = said.has("lead_facts") and not said.has("lead_condition")
-    if said.starts("intro") or (not modal and (describes or (said.starts("persona") and not tasks))):
+    tasks = shared("tasks").search(said.text) is not None
+    if said.starts("intro") or (not modal and (said.has("lead_facts") or (said.starts("persona") and not tasks))):
         return "facts"
     if said.hands_off:
         return "handoff"
@@ -110,9 +109,8 @@ def accepts_prose(said: Unit, *, mission: bool) -> bool:
         return said.firm or said.has("if", "weak_not") or "_" in said.text
     if said.has("descriptive") and not (said.orders or said.firm):
         return False
-    if said.key and role_of(said.key[0]) in DUTIES:
-        return True
-    return said.strong or said.amount or said.main_has("statement", "restricts")
+    named = said.key is not None and role_of(said.key[0]) in DUTIES
+    return named or said.strong or said.amount or said.main_has("statement", "restricts")
 
 
 def _accepts_tool_line(said: Unit) -> bool:

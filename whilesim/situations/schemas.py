@@ -12,20 +12,17 @@ from typing import Any
 from urllib.parse import unquote
 
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import parse_object
 from whilesim.core.text import shorten
 from whilesim.situations.annotations import type_schema
 
 Schema = dict[str, Any]
 
-_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
+_MAPS = frozenset({"properties", "patternProperties"})
 _UNIONS = frozenset({"allOf", "anyOf", "oneOf"})
 _INNER = _UNIONS | {"prefixItems", "items", "additionalProperties", "not", "if", "then", "else", "contains"}
-_DROPPED = frozenset(
-    {"$ref", "$defs", "definitions", "$schema", "$id", "nullable", "optional", "example", "example_value"}
-)
-_TOP = _MAPS | _UNIONS | {"$ref", "$defs", "definitions"}
-_NEWER = frozenset({"prefixItems", "dependentSchemas", "dependentRequired", "unevaluatedProperties", "minContains"})
+_DEFINITIONS = frozenset({"$ref", "$defs", "definitions"})
+_DROPPED = _DEFINITIONS | {"$schema", "$id", "nullable", "optional", "example", "example_value"}
+_TOP = _MAPS | _UNIONS | _DEFINITIONS
 _INLINED = 5_000  # nodes of one tool: references that double at every level must not fill the memory
 
 
@@ -33,8 +30,8 @@ def arguments_schema(source: Any, *, where: str, document: Any = None) -> tuple[
     """Return a tool's arguments as one JSON Schema of type object, and what was changed.
 
     Args:
-        source: A schema, a mapping from argument to schema, a list of named arguments, JSON
-            text of any of these, or nothing for a tool without arguments.
+        source: A schema, a mapping from argument to schema, a list of named arguments, or None
+            for a tool without arguments.
         where: Names the tool in an error: ``tool 'find_order'``.
         document: What references such as ``#/components/schemas/Order`` point into, where that
             is not the schema itself.
@@ -42,18 +39,15 @@ def arguments_schema(source: Any, *, where: str, document: Any = None) -> tuple[
     Raises:
         InputError: What was given is no JSON Schema, or not one of an object.
     """
-    if isinstance(source, str):
-        source = parse_object(source) if source.strip() else None
-    if isinstance(source, Sequence) and not isinstance(source, str):
-        source = _from_map({_name(item, where): _unnamed(item) for item in source})
     source = {} if source is None else source
+    if isinstance(source, list):
+        source = _from_map({_name(item, where): {k: v for k, v in item.items() if k != "name"} for item in source})
     if not isinstance(source, Mapping):
         msg = f"{where}: the schema of its arguments is {shorten(repr(source))}. Give a JSON Schema of type object."
         raise InputError(msg)
-    if source and not _TOP & source.keys() and all(isinstance(v, Mapping) for v in source.values()):
+    if not _TOP & source.keys() and all(isinstance(v, Mapping) for v in source.values()):
         source = _from_map(source)
     schema, notes = plain_schema(source, where=where, document=document)
-    schema = _flat_union(schema)
     if "object" not in _types(schema) and ("type" in schema or "enum" in schema):
         msg = (
             f"{where}: its arguments have the type {schema.get('type')!r}, but a tool is called with named "
@@ -73,13 +67,13 @@ def plain_schema(source: Mapping[str, Any], *, where: str, document: Any = None)
     Raises:
         InputError: The result is no JSON Schema; names the place in it.
     """
-    from jsonschema import Draft7Validator, Draft202012Validator
+    from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
     reader = _Reader([source] if document is None else [source, document])
     schema = reader.read(source, ())
-    try:  # the older check is five times faster, and all that differs here are the newer keywords
-        (Draft202012Validator if reader.newer else Draft7Validator).check_schema(schema)
+    try:
+        Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         place = ".".join(str(step) for step in error.path) or "the top"
         why = f"{error.instance!r} is no type" if place.endswith("type") else shorten(error.message, 160)
@@ -98,7 +92,6 @@ class _Reader:
         self.roots = roots
         self.notes: list[str] = []
         self.left = _INLINED
-        self.newer = False
 
     def read(self, node: Any, inside: tuple[str, ...]) -> Any:
         """Return the plain form of a node; ``inside`` are the references being followed."""
@@ -109,17 +102,12 @@ class _Reader:
         for key, value in node.items():
             if key in _DROPPED or (value is None and key not in ("default", "const")):
                 continue
-            self.newer = self.newer or key in _NEWER or (key == "items" and isinstance(value, list))
             if key in _MAPS and isinstance(value, Mapping):
                 out[key] = {k: self.read(v, inside) for k, v in value.items() if v is not None}
-            elif key == "items" and isinstance(value, list):
-                out["prefixItems"] = [self.read(v, inside) for v in value]
-            elif key in _INNER:
-                out[key] = (
-                    [self.read(v, inside) for v in value] if isinstance(value, list) else self.read(value, inside)
-                )
+            elif key in _INNER and isinstance(value, list):
+                out["prefixItems" if key == "items" else key] = [self.read(v, inside) for v in value]
             else:
-                out[key] = value
+                out[key] = self.read(value, inside) if key in _INNER else value
         return self.tidy(node, out)
 
     def follow(self, reference: str, inside: tuple[str, ...]) -> Schema:
@@ -137,15 +125,9 @@ class _Reader:
         kind = out.get("type")
         if isinstance(kind, str) and (known := type_schema(kind)) is not None:
             out = {**known, **{k: v for k, v in out.items() if k != "type"}}
-        elif isinstance(kind, list):
-            out["type"] = [(type_schema(str(k)) or {}).get("type", k) for k in kind]
         elif isinstance(out.get("enum"), list) and all(isinstance(v, str) for v in out["enum"]):
             out = {"type": "string", **out}
         self.require(node, out)
-        for key, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-            exclusive = out.pop(key) if isinstance(out.get(key), bool) else False  # draft 4
-            if exclusive and bound in out:
-                out[key] = out.pop(bound)
         shown = [node[key] for key in ("example", "example_value") if node.get(key) is not None]
         if shown and "examples" not in out:
             out["examples"] = shown
@@ -158,22 +140,19 @@ class _Reader:
 
     def require(self, node: Mapping[str, Any], out: Schema) -> None:
         """Make ``required`` one list, from a list or from marks on the properties."""
-        properties, names = node.get("properties"), out.get("required")
-        if isinstance(names, bool):  # a mark that belongs to the schema around this one
-            names = None
-            del out["required"]
-        if not isinstance(properties, Mapping) or names not in (None, _required(out)):
-            return
-        marks = {name: _mark(prop) for name, prop in properties.items()}
-        optional = [name for name, mark in marks.items() if mark is False]
-        optional += [name for name in listed(node.get("optional")) if isinstance(name, str)]
-        for name in dict.fromkeys(optional):
-            if name in (names or ()):
-                self.notes.append(f"argument {name!r} is called both required and optional: taken as required")
-        if names is None:
-            names = [name for name, mark in marks.items() if mark]
-        if names or "required" in out:
+        marks = {name: _mark(prop) for name, prop in mapping(node.get("properties")).items()}
+        names = out.get("required")
+        if names is None or isinstance(names, bool):  # a boolean belongs to the schema around this one
+            out.pop("required", None)
+            if True in marks.values():
+                out["required"] = [name for name, mark in marks.items() if mark]
+        elif names == _required(out):  # else it is no JSON Schema, and the check says so
             out["required"] = list(dict.fromkeys(names))
+            optional = [*listed(node.get("optional")), *(name for name, mark in marks.items() if mark is False)]
+            both = [name for name in out["required"] if name in optional]
+            self.notes += [
+                f"argument {name!r} is called both required and optional: taken as required" for name in both
+            ]
 
 
 def _name(item: Any, where: str) -> str:
@@ -183,27 +162,21 @@ def _name(item: Any, where: str) -> str:
     raise InputError(msg)
 
 
-def _unnamed(item: Mapping[str, Any]) -> Schema:
-    return {k: v for k, v in item.items() if k not in ("name", "in", "schema")} | dict(item.get("schema") or {})
-
-
 def _from_map(properties: Mapping[str, Mapping[str, Any]]) -> Schema:
     """Make an object of named arguments; where none is marked required, those without a default are."""
-    marks = {name: _mark(prop) for name, prop in properties.items()}
-    open_ = [n for n, p in properties.items() if marks[n] is None and "default" not in p and not p.get("nullable")]
-    required = [n for n, mark in marks.items() if mark] if True in marks.values() else open_
-    return {"type": "object", "properties": dict(properties), "required": required}
+    schema: Schema = {"type": "object", "properties": dict(properties)}
+    if not any(map(_mark, properties.values())):
+        plain = {n: p for n, p in properties.items() if "default" not in p and not p.get("nullable")}
+        schema["required"] = [name for name, prop in plain.items() if _mark(prop) is None]
+    return schema
 
 
 def _mark(prop: Any) -> bool | None:
     """Say whether a property calls itself required, or optional, or neither."""
-    if not isinstance(prop, Mapping):
-        return None
-    if isinstance(prop.get("required"), bool):
-        return bool(prop["required"])
-    if isinstance(prop.get("optional"), bool):
-        return not prop["optional"]
-    return False if str(prop.get("type", "")).endswith(", optional") else None
+    mark = mapping(prop).get("required")
+    if isinstance(mark, bool):
+        return mark
+    return False if str(mapping(prop).get("type", "")).endswith(", optional") else None
 
 
 def point(root: Any, reference: str) -> Mapping[str, Any] | None:
@@ -211,13 +184,8 @@ def point(root: Any, reference: str) -> Mapping[str, Any] | None:
 
     A bare name is looked up among the definitions.
     """
-    steps = reference[1:].split("/")[1:] if reference.startswith("#") else ["$defs", reference]
-    for step in steps:
-        step = unquote(step).replace("~1", "/").replace("~0", "~")
-        if isinstance(root, list) and step.isdecimal() and int(step) < len(root):
-            root = root[int(step)]
-        else:
-            root = root.get(step) if isinstance(root, Mapping) else None
+    for step in reference.split("/")[1:] if reference.startswith("#") else ["$defs", reference]:
+        root = mapping(root).get(unquote(step).replace("~1", "/").replace("~0", "~"))
     return root if isinstance(root, Mapping) else None
 
 
@@ -232,9 +200,6 @@ def _or_null(schema: Schema) -> Schema:
         out["type"] = [k for k in _types(out) if k != "null"] + ["null"]
     if isinstance(out.get("enum"), list) and None not in out["enum"]:
         out["enum"] = [*out["enum"], None]
-    for key in ("anyOf", "oneOf"):
-        if isinstance(out.get(key), list) and {"type": "null"} not in out[key]:
-            out[key] = [*out[key], {"type": "null"}]
     return out
 
 
@@ -244,8 +209,7 @@ def _simplify_union(schema: Schema, key: str) -> Schema:
     rest = [o for o in options if o.get("type") != "null"]
     if len(rest) > 1 and all("const" in o or "enum" in o for o in rest):
         values = [v for o in rest for v in (o["enum"] if "enum" in o else [o["const"]])]
-        kinds = {"string"} if all(isinstance(v, str) for v in values) else {str(o.get("type")) for o in rest}
-        rest = [{**({"type": kinds.pop()} if len(kinds) == 1 and "None" not in kinds else {}), "enum": values}]
+        rest = [{**({"type": "string"} if all(isinstance(v, str) for v in values) else {}), "enum": values}]
     if any(o.get("properties") for o in rest):
         rest = [o for o in rest if o.get("type") != "object" or o.get("properties")]
     if len(rest) != 1:
@@ -268,18 +232,6 @@ def _merge_all(schema: Schema) -> Schema:
     if "required" in merged:
         merged["required"] = list(dict.fromkeys(n for part in parts for n in _required(part)))
     return merged
-
-
-def _flat_union(schema: Schema) -> Schema:
-    """Give a union of objects at the top one list of properties; required is what all of them require."""
-    key = "anyOf" if "anyOf" in schema else "oneOf"
-    options = _objects(schema.get(key))
-    if not options or not all("properties" in o for o in options):
-        return schema
-    shared = [name for name in _required(options[0]) if all(name in _required(o) for o in options)]
-    properties = {k: v for o in [schema, *options] for k, v in mapping(o.get("properties")).items()}
-    rest = {k: v for k, v in schema.items() if k != key}
-    return {**rest, "properties": properties, "required": list(dict.fromkeys(_required(schema) + shared))}
 
 
 def _required(schema: Mapping[str, Any]) -> list[str]:

@@ -68,13 +68,15 @@ def squares(sizes: Sequence[int]) -> Ints:
     """
     q = next(order for order in count(max(sizes)) if len(_prime_powers(order)) == 1)
     index = np.indices((q, q)).reshape(2, -1)
-    rows = np.stack([*index, *(_column(q, slot, 2, index) for slot in range(q - 1))], axis=1)
+    slots = range(min(q - 1, len(sizes) - 2))
+    rows = np.stack([*index, *(_column(q, slot, 2, index) for slot in slots)], axis=1)
     add, times = _field(q)
     block = add[times[index[0, q:, None], np.arange(q)], index[1, q:, None]]
     while rows.shape[1] < len(sizes):
         rows = np.concatenate([rows.repeat(q, axis=1), np.tile(block, rows.shape[1])])
     rows = np.maximum(rows[:, : len(sizes)] - (q - np.array(sizes)), FREE)
-    return rows[(rows != FREE).any(axis=1)]
+    used: Ints = rows[(rows != FREE).any(axis=1)]
+    return used
 
 
 def _served(order: int, rest: Sequence[int], strength: int) -> tuple[tuple[int, int], ...]:
@@ -102,7 +104,7 @@ def _column(order: int, slot: int, strength: int, index: Ints) -> Ints:
         for coefficient, axis in zip(_coefficients(q, slot, strength), index, strict=True):
             total = add[total, times[coefficient, (axis + axis // order * shift) % order // scale % q]]
         column, scale = column + scale * total, scale * q
-    return column
+    return np.asarray(column, dtype=np.int64)
 
 
 def _coefficients(q: int, slot: int, strength: int) -> tuple[int, ...]:
@@ -138,7 +140,7 @@ def _field(q: int) -> tuple[Ints, Ints]:
     An element is the number whose digits in base p are its coefficients, 0 and 1 being themselves.
     """
     p = next(p for p in count(2) if q % p == 0)
-    places = [p**at for at in range(len(np.base_repr(q, p)) - 1)]
+    places = [p**at for at in range(q.bit_length()) if p**at < q]
     digits = np.arange(q)[:, None] // places % p
     add = (digits[:, None] + digits) % p @ places
     for rule in digits[1:]:  # x**e reduced: the field needs one that makes x generate all elements but 0

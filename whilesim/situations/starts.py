@@ -33,7 +33,9 @@ def starts(goal: Goal, locked: Ints) -> Iterator[tuple[Ints, Goal]]:
     rows, goal = complete(first, goal, locked)
     yield rows, goal
     for plan in others:
-        yield complete(plan, goal, locked)
+        rows, held = complete(plan, goal, locked)
+        if held.unproved == goal.unproved:  # else it lacks what the first one holds
+            yield rows, goal
 
 
 def complete(rows: Ints, goal: Goal, locked: Ints) -> tuple[Ints, Goal]:
@@ -45,17 +47,20 @@ def complete(rows: Ints, goal: Goal, locked: Ints) -> tuple[Ints, Goal]:
         The rows, and the goal without the tuples that no row can hold, or none was found to hold.
     """
     grid, limits = goal.grid, goal.limits
-    if limits.forbid:
-        whole = limits.allow(rows) & (rows != FREE).all(axis=1)
-        rows = rows.copy()
-        for at in np.flatnonzero(~whole):
-            rows[at] = keep_possible(rows[at], limits)
+    rows = rows.copy()
+    for wrong in np.flatnonzero(~limits.allow(rows)):
+        rows[wrong] = keep_possible(rows[wrong], limits)
     wanted = goal.wanted & (grid.counts(np.concatenate([locked, rows])) == 0)
     if not limits.forbid and not wanted.any():
         return np.concatenate([locked, rows]), goal
-    found = [*locked]
-    for row in rows:
-        filled = complete_row(row, grid, limits, wanted, len(found))[0] if FREE in row else row
+    found, easy = [*locked], grid.in_turn(rows)
+    whole = (rows != FREE).all(axis=1)
+    simple = limits.allow(easy)
+    for at, row in enumerate(rows):
+        if simple[at] and (whole[at] or not wanted.any()):
+            found.append(easy[at])
+            continue
+        filled, _ = complete_row(row, grid, limits, wanted, len(found))
         if filled is not None:
             wanted[grid.ids(filled[None])] = False
             found.append(filled)
@@ -68,7 +73,7 @@ def _plans(goal: Goal) -> list[Ints]:
     sizes, forbid = goal.grid.sizes, goal.limits.forbid
     plans = exact(sizes, goal.grid.strength)
     largest = len(plans[0])
-    if not forbid and goal.grid.counts(plans[0])[:-1].all():
+    if goal.grid.counts(plans[0])[:-1].all():
         plans = plans[:1]
     elif goal.grid.strength == 2 and sizes[0] ** 2 <= 2 * largest:
         square = squares(sizes)

@@ -21,7 +21,7 @@ from whilesim.situations.constraints import Goal
 from whilesim.situations.tuples import Ints
 
 _TRIES = 3  # searches that may fail
-_PATIENCE = 30_000  # over the root of rows x combinations: steps without fewer missing tuples
+_PATIENCE = 50_000  # over the root of rows x combinations: steps without fewer missing tuples
 _REST = 6
 
 

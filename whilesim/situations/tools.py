@@ -24,7 +24,7 @@ from whilesim.situations.docstrings import described_examples
 from whilesim.situations.effects import Effect as Effect
 from whilesim.situations.effects import infer_effect, own_descriptions, stated_effect
 from whilesim.situations.openapi import draft_operations, is_openapi
-from whilesim.situations.schemas import arguments_schema, plain_schema
+from whilesim.situations.schemas import arguments_schema, mapping, plain_schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ def _drafts(source: Any, where: str) -> Iterator[Draft | Tool]:
 def _tool(draft: Draft, own: str) -> Tool:
     where = f"tool {draft.name!r}"
     parameters, notes = arguments_schema(draft.parameters, where=where, document=draft.document)
-    returns, examples, more = _reply(draft, where)
+    returns, more = _reply(draft, where)
     keys = tuple(name for name, prop in parameters["properties"].items() if names_record(name, prop))
     effect, rule = infer_effect(draft, own, keyed=bool(keys))
     return Tool(
@@ -137,25 +137,22 @@ def _tool(draft: Draft, own: str) -> Tool:
         effect=effect,
         effect_rule=rule,
         returns=returns,
-        examples=draft.examples or examples or described_examples(draft.description),
+        examples=draft.examples or described_examples(draft.description),
         id_arguments=keys,
         original=draft.original,
         notes=(*draft.notes, *notes, *more),
     )
 
 
-def _reply(draft: Draft, where: str) -> tuple[Any, tuple[tuple[Mapping[str, Any], Any], ...], tuple[str, ...]]:
-    """Return the schema of the reply, else what is no schema as an example of it, and the notes."""
-    found = draft.returns
-    if not isinstance(found, Mapping) or not found:
-        return None, (), ()
+def _reply(draft: Draft, where: str) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """Return the schema of the reply where the source states one that can be used, and the notes."""
+    found = mapping(draft.returns)
     if not found.keys() & {"type", "properties", "items", "enum", "$ref", "anyOf", "oneOf", "allOf"}:
-        return None, (({}, dict(found)),), ()
+        return None, ()
     try:
-        schema, notes = plain_schema(found, where=where, document=draft.document)
+        return plain_schema(found, where=where, document=draft.document)
     except InputError as error:  # a tool can be called whatever its reply looks like
-        return None, (), (f"the schema of its reply was left out: {error}",)
-    return schema, (), notes
+        return None, (f"the schema of its reply was left out: {error}",)
 
 
 def names_record(name: str, schema: Any = None) -> bool:
@@ -181,23 +178,18 @@ def _id_words() -> dict[str, Any]:
 
 def _unique(tools: Sequence[Tool]) -> list[Tool]:
     """Make every name legal on the wire and unique; what was changed stands in the notes."""
-    taken: set[str] = set()
-    found = []
+    found: dict[str, Tool] = {}
     for number, tool in enumerate(tools, start=1):
-        legal = re.sub(r"[^A-Za-z0-9_-]+", "_", tool.name).strip("_")[:64] or f"tool_{number}"
-        legal = tool.name if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.name) else legal
-        name, count = legal, 1
-        while name in taken:
+        legal = re.sub(r"[^A-Za-z0-9_-]+", "_", tool.name)[:64]
+        name = legal = legal if re.search(r"[A-Za-z0-9]", legal) else f"tool_{number}"
+        count = 1
+        while name in found:
             count += 1
             name = f"{legal[: 63 - len(str(count))]}_{count}"
-        taken.add(name)
-        notes = tool.notes
-        if legal != tool.name:
-            notes += (f"name {tool.name!r} is not legal on the wire: {legal!r} instead",)
-        if name != legal:
-            notes += (f"name {legal!r} was there already: {name!r} instead",)
-        found.append(tool if name == tool.name else replace(tool, name=name, notes=notes))
-    return found
+        why = "was there already" if legal == tool.name else "is not legal on the wire"
+        note = f"name {tool.name!r} {why}: {name!r} instead"
+        found[name] = tool if name == tool.name else replace(tool, name=name, notes=(*tool.notes, note))
+    return list(found.values())
 
 
 def _with_effects(tools: Sequence[Tool], effects: Mapping[str, str]) -> tuple[Tool, ...]:

@@ -88,10 +88,10 @@ def plan_faults(values: Mapping[str, str], seed: int, *, writes: bool, readable:
     if condition == "timeout":
         persists = chance(0.35, seed, "timeout persists")
         applied = writes and readable and not persists and chance(0.3, seed, "timeout applied")
-        return FaultPlan(tool, condition, -1 if persists else 1 + derive(seed, "timeout count") % 2, applied=applied)
+        return FaultPlan(tool, condition, -1 if persists else 1, applied=applied)
     if condition == "malformed":
         persists = chance(0.35, seed, "malformed persists")
-        return FaultPlan(tool, condition, -1 if persists else 1 + derive(seed, "malformed count") % 2, applied=True)
+        return FaultPlan(tool, condition, -1 if persists else 1, applied=True)
     if condition == "stale":
         return FaultPlan(tool, condition, 1 + derive(seed, "stale count") % 2, applied=False)
     return FaultPlan(tool, "success", 0, applied=False)

@@ -61,10 +61,10 @@ def _new_wish(card: Card, text: str, earlier: Sequence[Message]) -> str | None:
 
 
 def _early(messages: Sequence[Message], last: int) -> str | None:
-    spoken = [m.content for m in messages[:last] if m.role == "assistant" and m.content]
-    if not spoken:
+    if not any(m.role == "assistant" and m.content for m in messages):
         return "ended before the agent said a word"
+    heard = next((m.content for m in reversed(messages[:last]) if m.role == "assistant" and m.content), "")
     answered = any(m.role == "assistant" for m in messages[last + 1 :])
-    asked = pattern("conduct", "proposes").search(spoken[-1])
+    asked = pattern("conduct", "proposes").search(heard)
     agreed = pattern("conduct", "yes").match(clean(messages[last].content or ""))
     return "agreed to a step and left before it was taken" if asked and agreed and not answered else None

@@ -46,6 +46,9 @@ class Act:
         return frozenset((*tokens_of(self.call.call.arguments), *tokens_of(reply)))
 
 
+_DEEDS = ("active", "did", "progressive")  # families in which the agent says that it acted
+
+
 class Ledger:
     """The calls of one conversation, ready to be asked whether they carry a claim."""
 
@@ -84,6 +87,8 @@ class Ledger:
             return self._judge_amounts(claim, done)
         if (claim.family == "past" and not self._wanted(claim)) or (not bad and self._told(claim)):
             return None
+        if bad and claim.family not in _DEEDS and self._recorded_since(claim, bad[-1].call.index):
+            return None  # an admitted failure, and the record read since then shows the deed all the same
         if bad or (recent and recent[-1].call.failed):
             return FAILED, f"{(bad or recent)[-1].call.name} failed; nothing after it did this"
         return CLAIMED, "no successful call before this message did it"
@@ -201,7 +206,7 @@ class Ledger:
 
     def _told(self, claim: Claim) -> bool:
         """Whether a record or the customer says what a passive claim says."""
-        if claim.family in ("active", "did", "progressive"):
+        if claim.family in _DEEDS:
             return False
         return all(self._recorded(claim, i) for i in map(normal, claim.ids or ("",))) or any(
             self._reported(claim, part)
@@ -210,9 +215,12 @@ class Ledger:
             for part in re.split(r"[.!?;\n]", self._said(i))
         )
 
-    def _recorded(self, claim: Claim, plain: str) -> bool:
+    def _recorded_since(self, claim: Claim, since: int) -> bool:
+        return all(self._recorded(claim, i, since) for i in map(normal, claim.ids or ("",)))
+
+    def _recorded(self, claim: Claim, plain: str, since: int = -1) -> bool:
         """Whether a successful reply before the message says it, of the record with this id."""
-        replies = (c.data for c in self.calls if not c.failed and c.index <= claim.index and c.reply)
+        replies = (c.data for c in self.calls if not c.failed and since < c.index <= claim.index and c.reply)
         return any(
             self._says(record, claim) and (not plain or plain in tokens_of(" ".join(str(v) for _, v in leaves(record))))
             for data in replies
