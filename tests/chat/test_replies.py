@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from dataclasses import replace
 
 import pytest
@@ -13,14 +15,32 @@ from whilesim.core.errors import InputError
 KEY = CallKey(case="c1", rollout=1, role="agent", turn=2)
 
 
-def test_what_was_put_is_found_now_and_by_another_process_that_did_not_wait_for_a_close(tmp_path):
-    replies = Replies(tmp_path / "r.sqlite")
-    replies.put(b"k" * 16, b"answer")
-    other = Replies(tmp_path / "r.sqlite")
-    for reader in (replies, other):
-        assert reader.get(b"k" * 16) == b"answer"
-        assert reader.get(b"x" * 16) is None
-        reader.close()
+def test_what_was_put_is_found_now_and_by_another_process_a_little_later(tmp_path):
+    async def go():
+        replies = Replies(tmp_path / "r.sqlite")
+        replies.put(b"k" * 16, b"answer")
+        assert replies.get(b"k" * 16) == b"answer"
+        assert replies.get(b"x" * 16) is None
+        other, end = Replies(tmp_path / "r.sqlite"), time.monotonic() + 30
+        while (found := other.get(b"k" * 16)) is None and time.monotonic() < end:
+            await asyncio.sleep(0.05)
+        other.close()
+        replies.close()
+        return found
+
+    assert asyncio.run(go()) == b"answer"
+
+
+def test_what_was_put_last_is_kept_by_a_close(tmp_path):
+    async def go():
+        replies = Replies(tmp_path / "r.sqlite")
+        replies.put(b"k" * 16, b"answer")
+        replies.close()
+
+    asyncio.run(go())
+    again = Replies(tmp_path / "r.sqlite")
+    assert again.get(b"k" * 16) == b"answer"
+    again.close()
 
 
 @pytest.mark.parametrize("change", [{"case": "c2"}, {"rollout": 0}, {"role": "judge"}, {"turn": 3}, {"sample": 1}])
@@ -38,8 +58,11 @@ def test_a_file_that_is_no_cache_is_an_error(tmp_path):
 
 
 def test_a_disk_that_takes_nothing_costs_no_run(tmp_path, caplog):
-    replies = Replies(tmp_path / "r.sqlite")
-    replies._file.execute("PRAGMA query_only=ON")  # stands for a full disk: each insert fails
-    replies.put(b"k" * 16, b"answer")
-    replies.close()
-    assert "a reply could not be kept" in caplog.text
+    async def go():
+        replies = Replies(tmp_path / "r.sqlite")
+        replies._file.execute("PRAGMA query_only=ON")  # stands for a full disk: each insert fails
+        replies.put(b"k" * 16, b"answer")
+        replies.close()
+
+    asyncio.run(go())
+    assert "replies could not be kept: attempt to write a readonly database" in caplog.text

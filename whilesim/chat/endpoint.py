@@ -73,7 +73,8 @@ class Endpoint:
             lacks = frozenset(self._lacks)
             body = self._writer.write(messages, tools, schema, conversation)
             action = "tools" in lacks and bool(tools)
-            if replies is not None and (kept := replies.get(reply_key(body, key))) is not None:
+            name = b"" if replies is None else reply_key(body, key)
+            if replies is not None and (kept := replies.get(name)) is not None:
                 return self._read(kept, action)
             try:
                 raw, reply = await self._attempt(body, action)
@@ -89,7 +90,7 @@ class Endpoint:
                 await self.throttle.sleep(pause)
                 continue
             if replies is not None:
-                replies.put(reply_key(body, key), raw)
+                replies.put(name, raw)
             return reply
 
     async def close(self) -> None:

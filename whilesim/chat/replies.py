@@ -5,11 +5,12 @@ request (model, parameters, messages, tools) and of which call it is (case, roll
 turn, sample): the same request in another rollout is another call. Hosts and keys are in
 no key.
 
-Each answer is written at once, which costs some 25 microseconds: a killed process loses none.
+Answers are committed twice a second: a killed process loses those of the last half second.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import os
@@ -20,6 +21,7 @@ from whilesim.core.errors import InputError
 
 log = logging.getLogger(__name__)
 
+_EVERY = 0.5  # seconds from the first answer to the commit
 _SET_UP = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=NORMAL",
@@ -40,6 +42,7 @@ class Replies:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         try:
             self._file = _connect(path)
+            self._timer: asyncio.TimerHandle | None = None
         except sqlite3.Error as error:
             msg = (
                 f"the reply cache {os.fspath(path)!r} cannot be opened ({error}). "
@@ -53,15 +56,30 @@ class Replies:
         return None if row is None else bytes(row[0])
 
     def put(self, key: bytes, reply: bytes) -> None:
-        """Keep an answer."""
+        """Keep an answer; a running loop commits it."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_EVERY, self._commit)
         try:
             self._file.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, reply))
-        except sqlite3.Error as error:  # a full disk must not end the run: the answer is asked for again
-            log.warning("a reply could not be kept: %s", error)
+        except sqlite3.Error as error:
+            self._report(error)
 
     def close(self) -> None:
-        """Close the file."""
+        """Commit what is left and close the file."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._commit()
         self._file.close()
+
+    def _commit(self) -> None:
+        self._timer = None
+        try:
+            self._file.commit()
+        except sqlite3.Error as error:
+            self._report(error)
+
+    def _report(self, error: sqlite3.Error) -> None:
+        log.warning("replies could not be kept: %s", error)  # they are asked for again; it must not end the run
 
 
 def reply_key(request: bytes, key: CallKey) -> bytes:
@@ -71,7 +89,7 @@ def reply_key(request: bytes, key: CallKey) -> bytes:
 
 
 def _connect(path: str | os.PathLike[str]) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+    connection = sqlite3.connect(path, check_same_thread=False, timeout=30)
     try:
         for statement in _SET_UP:
             connection.execute(statement)
