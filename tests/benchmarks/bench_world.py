@@ -1,6 +1,6 @@
 """How fast a world is inferred, built and called: run it, and it prints a table.
 
-    python tests/benchmarks/bench_world.py [TOOLS.json POLICY.md]
+python tests/benchmarks/bench_world.py [TOOLS.json POLICY.md]
 """
 
 from __future__ import annotations

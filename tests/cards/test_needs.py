@@ -65,7 +65,11 @@ def test_no_run_of_six_words_of_the_policy_is_said(seed: int) -> None:
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(
-        st.sampled_from(["the", "card", "of", "an", "owner", "must", "never", "be", "given", "to", "any", "other", "one"]), min_size=6, max_size=30
+        st.sampled_from(
+            ["the", "card", "of", "an", "owner", "must", "never", "be", "given", "to", "any", "other", "one"]
+        ),
+        min_size=6,
+        max_size=30,
     )
 )
 def test_any_quotation_is_broken(quoted: list[str]) -> None:
