@@ -181,3 +181,13 @@ def test_named_values_are_read_the_latest_first() -> None:
 )
 def test_participles(verb: str, done: str) -> None:
     assert participle(verb) == done
+
+
+def test_a_value_that_begins_like_a_word_is_read_whole() -> None:
+    from whilesim.chat.messages import Message
+    from whilesim.conversations.arguments import Known
+
+    said = "My user id isaiah_noel_237, please check it."
+    schema = {"properties": {"user_id": {"type": "string"}}, "required": ["user_id"]}
+    tool = parse_tools([{"name": "get_user", "parameters": schema}])[0]
+    assert Known([Message(role="user", content=said)], [], [said]).fill(tool) == ({"user_id": "isaiah_noel_237"}, [])

@@ -9,7 +9,7 @@
     actions    tools as JSON actions, for models that have none
     wire       requests and replies as bytes
     slots      how many requests an endpoint is asked at a time
-    throttle   slots, budget, deadlines: what the endpoints of a run share
+    throttle   slots, budget, stops: what the endpoints of a run share
     replies    the reply cache
     transport  bytes out and in: our own POST, a client handed in, litellm
     endpoint   a chat model that can be asked

@@ -1,4 +1,4 @@
-"""Throttle: what all endpoints of one run share: slots, budget, deadlines, and when to stop.
+"""Throttle: what all endpoints of one run share: slots, budget, and when to stop.
 
 A call reserves what it may cost at most before it is sent, and settles what it did cost
 after, so a cap is never passed. A run whose endpoints answer nothing any more ends in

@@ -193,7 +193,7 @@ def _spoken_of(parts: tuple[str, ...]) -> re.Pattern[str]:
     """Return what finds an argument's value behind its name: 'order id W1', 'full name Ada Low'."""
     value = r"([A-Z][\w'-]+(?: [A-Z][\w'-]+){0,2})" if parts[-1] == "name" else r"([#\w@.+-]+)"
     return re.compile(
-        rf"\b(?i:{'[ _-]?'.join(map(re.escape, parts))})\b(?: (?:id|code|number))?\s*(?:is|:|=|,)?\s*{value}"
+        rf"\b(?i:{'[ _-]?'.join(map(re.escape, parts))})\b(?: (?:id|code|number))?\s*(?:is\b|:|=|,)?\s*{value}"
     )
 
 
