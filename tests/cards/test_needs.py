@@ -19,7 +19,7 @@ VALUES = (*TOOL_CONDITIONS, *WORLD_STATES, *STANCES, *HISTORIES)
 
 
 def book_of(*texts: str) -> tuple[Phrasebook, list[Clause]]:
-    kinds = ["must_not" if t.startswith(("Never", "Do not")) else "must" for t in texts]
+    kinds = ["must_not" if "Never" in t or "not" in t.split()[:3] or "cannot" in t else "must" for t in texts]
     clauses = [Clause(id=f"c{i}", text=t, kind=k) for i, (t, k) in enumerate(zip(texts, kinds, strict=True))]  # type: ignore[arg-type]
     policy = Policy(text="\n".join(texts), clauses=tuple(clauses))
     return Phrasebook(policy, parse_tools(demo_tools()), VALUES), clauses
@@ -32,15 +32,22 @@ def book_of(*texts: str) -> tuple[Phrasebook, list[Clause]]:
         ("Transfer the customer to a nurse when they report chest pain.", "I report chest pain.", "circumstance"),
         ("When a guest has lost the key, charge 20 dollars.", "I have lost the key.", "circumstance"),
         ("Never share the customer's address.", "share my address", "request"),
-        ("Do not rebook a flight that has left.", "rebook a flight which has left", "request"),
+        ("Do not rebook a late flight.", "rebook a late flight", "request"),
         ("Tell the customer the price before the change.", "you tell me the price before the change", "question"),
+        ("Basic fares cannot be changed.", "can basic fares be changed after all?", "request"),
+        ("Be sure to lock it.", "will you be sure to lock it?", "question"),
+        (
+            "When a guest already has a key and wants another, charge 20 dollars.",
+            "I already have a key and want another",
+            "circumstance",
+        ),
         ("Refunds stay within 30 days.", "refunds stay within 30 days", "question"),
     ],
 )
 def test_a_rule_becomes_something_a_customer_says(rule: str, said: str, form: str) -> None:
     book, (clause,) = book_of(rule)
     need = book.need(clause, 0)
-    assert said in need.text
+    assert said.lower() in need.text.lower().replace("could", "can")
     assert need.form == form
 
 
@@ -117,3 +124,8 @@ def test_a_goal_speaks_to_the_customer() -> None:
 def test_no_replacement_can_be_replaced_again() -> None:
     soften = load_words("cards_en")["soften"]
     assert not [word for said in soften.values() for word in words(said) if word in soften]
+
+
+def test_short_facts_survive_beside_long_ones() -> None:
+    book, _ = book_of("Be kind.")
+    assert book.clean("origin 10, bags 1, id U10", ["10", "1", "U10"]) == "origin 10, bags 1, id U10"

@@ -28,9 +28,14 @@ from whilesim.world.verbs import read_name
 
 NeedForm = Literal["circumstance", "request", "question"]
 RUN = 6
+_HOLD = 0xE000  # private characters stand for what must survive
 """So many words in a row with the policy would be a quotation."""
 
 _CONDITION = re.compile(r"\b(?:if|when|whenever|where|in case|once)\s+", re.IGNORECASE)
+_OF_PARTY = r"(?:ids?|number|name|account|profile|details|identity|e-?mail|address|information|data)"
+_SECOND_VERB = re.compile(
+    r"\b(and|or|but) (wants|needs|has|is|asks|does|requests|provides|reports|says|agrees|confirms|insists)\b"
+)
 _NEGATION = re.compile(
     r"\b(?:never|do not|don't|must not|may not|cannot|can't|should not|are not allowed to|is not allowed to|"
     r"not permitted to|shall not|avoid)\s+",
@@ -81,14 +86,13 @@ class Phrasebook:
 
     def clean(self, text: str, keep: Sequence[str] = ()) -> str:
         """Take tool names, axis values and quotations out of a text; ``keep`` stays as it is."""
-        kept = {f"\x00{i}\x00": k for i, k in enumerate(sorted(keep, key=len, reverse=True)) if k in text}
+        kept = {chr(_HOLD + i): k for i, k in enumerate(sorted({k for k in keep if k}, key=lambda k: (-len(k), k)))}
         for mark, value in kept.items():
-            text = text.replace(value, mark)
+            text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", mark, text)
         if self._banned:
             lower = {k.lower(): v for k, v in self._swaps.items()}
             text = self._banned.sub(lambda m: lower[m.group().lower()], text)
-        for mark, value in kept.items():
-            text = text.replace(mark, value)
+        text = "".join(kept.get(char, char) for char in text)
         return self._break_runs(text)
 
     def need(self, clause: Clause, seed: int, *names: str | int) -> Need:
@@ -119,7 +123,9 @@ class Phrasebook:
             body = _END.split(rest[subject.end() :], maxsplit=1)[0].strip()
             if len(words(body)) < 2:
                 continue
-            said = f"I {_first_person_verb(self._as_me(body))}."
+            said = _SECOND_VERB.sub(
+                lambda m: f"{m[1]} {_first_person_verb(m[2])}", f"I {_first_person_verb(self._as_me(body))}."
+            )
             certain = re.search(r"\bonly\b", clause.text[: start.start()], re.I) is None
             return Need(text=said, form="circumstance", applies="yes" if certain else "unknown")
         return None
@@ -132,6 +138,10 @@ class Phrasebook:
         body = _END.split(clause.text[start.end() :], maxsplit=1)[0].strip()
         if len(words(body)) < 2:
             return None
+        if body.lower().startswith("be "):  # 'flights cannot be modified': the customer asks whether they can
+            subject = self._as_me(re.split(r"[.:;]\s", clause.text[: start.start()])[-1].strip())
+            asked = f"can {_lower_first(subject)} {self._as_me(body)} after all?"
+            return Need(text=asked, form="request", applies="unknown") if subject else None
         return Need(
             text=self.frame("ask_for", seed, *names, deed=self._as_me(body)),
             form="request",
@@ -149,6 +159,8 @@ class Phrasebook:
         stranded = re.match(rf"(?:{'|'.join(self.frames['subordinate'])})\b", body, re.I)
         if unit(clause.text).language != "en" or len(words(body)) < 3 or stranded:
             asked = self.frame("question", seed, *names, topic=self._topic(clause.text))
+        elif body.lower().startswith("be "):
+            asked = f"{about}will you {_lower_first(body)}?"
         elif unit(core).orders:
             asked = about + self.frame("ask_order", seed, *names, body=body[:1].lower() + body[1:])
         else:
@@ -172,6 +184,7 @@ class Phrasebook:
         """Put a rule about 'the customer' into the first person: I where it acts, me where it is acted on."""
         parties = "|".join(p for p in self.frames["parties"] if p != "they")
         text = re.sub(rf"\b(?:the |a |an |any |one |their |your )?(?:{parties})['’]s\b", "my", text, flags=re.I)
+        text = re.sub(rf"\b(?:the |a )(?:{parties}) (?={_OF_PARTY}\b)", "my ", text, flags=re.I)
         text = re.sub(r"\b(?:their|his or her|his/her)\b", "my", text, flags=re.I)
         party = re.compile(
             rf"\b(?P<before>\w+ )?(?:(?:the|a|an|any) (?:{parties})|they|them)\b(?!['’])(?P<after> \w+(?:['’]t)?)?",
@@ -211,8 +224,9 @@ class Phrasebook:
                 default=None,
             )
             if soft is None:
-                cut = spans[run + RUN - 1]
-                text = f"{text[: cut[0]].rstrip()}, say, {text[cut[0] :]}"
+                filler = self.frames["fillers"][run % len(self.frames["fillers"])]
+                at = spans[run + RUN - 1][0]
+                text = f"{text[:at].rstrip()}, {filler}, {text[at:]}"
             else:
                 a, b = spans[soft]
                 text = text[:a] + soften[said[soft]] + text[b:]
@@ -284,6 +298,9 @@ def _with_article(nouns: str) -> str:
 
 def _first_person_verb(text: str) -> str:
     """Make the verb that follows 'I' agree: travels is travel, is is am, has is have."""
+    adverb = re.match(r"(?:already|also|still|only|never|always|\w+ly)\s+", text)
+    if adverb:
+        return adverb.group() + _first_person_verb(text[adverb.end() :])
     first, _, rest = text.partition(" ")
     irregular = {"is": "am", "are": "am", "has": "have", "does": "do", "was": "was", "were": "was"}
     irregular |= {"doesn't": "don't", "isn't": "am not", "hasn't": "haven't"}
