@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,14 @@ import pytest
 SHARED = Path(__file__).parent.parent.parent / "shared"
 DEMO = Path(__file__).parent.parent / "whilesim" / "demo"
 ABSENT = "../shared is absent"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ctrl_c_is_heard() -> Iterator[None]:
+    """A script in the background is started with Ctrl-C ignored, and some tests press it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -86,6 +86,13 @@ def test_refusals_now_and_then_pause_nobody():
     assert slots._cool_until == 0.0
 
 
+def test_refusals_that_come_back_before_the_first_answers_are_no_storm():
+    slots = Slots(128, Clock())
+    for _ in range(55):  # 30 % of all, and of those that take their places, and so on
+        slots.strained(refused=True, retry_after=2.0)
+    assert slots._cool_until == 0.0
+
+
 def test_slots_are_given_in_order_and_none_is_lost():
     async def go():
         slots, order = Slots(2), []

@@ -65,7 +65,7 @@ class Slots:
 
     def answered(self, seconds: float) -> None:
         """Note an answer and how long the request took."""
-        self._refusing *= 0.95
+        self._note(refused=False)
         self._answers += 1
         self._seconds += seconds
         self._look()
@@ -76,10 +76,10 @@ class Slots:
         if now < self._cool_until:  # sent before the pause began: nothing new
             return
         self._strains += 1
-        self._refusing = self._refusing * 0.95 + 0.05 * refused
+        self._note(refused=refused)
         if self._refusing > _STORM:
             self._cool_until = now + (1.0 if retry_after is None else retry_after)
-            self._refusing = _STORM * 0.9  # a few refusals after the pause begin another one
+            self._refusing = _STORM / 2  # fewer refusals after the pause begin another one
             self.limit, self._trial = max(1.0, self.limit / 2), None
             self._open_window(self._cool_until)
         self._look()
@@ -101,6 +101,10 @@ class Slots:
             if not future.done():
                 self.taken += 1
                 future.set_result(None)
+
+    def _note(self, *, refused: bool) -> None:
+        """Move the share of refusals: they come back first, so a round of all slots must count as one look."""
+        self._refusing += (refused - self._refusing) / max(20.0, self.limit)
 
     def _open_window(self, now: float) -> None:
         self._since, self._answers, self._strains, self._seconds = now, 0, 0, 0.0
