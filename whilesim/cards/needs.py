@@ -86,7 +86,7 @@ class Phrasebook:
 
     def clean(self, text: str, keep: Sequence[str] = ()) -> str:
         """Take tool names, axis values and quotations out of a text; ``keep`` stays as it is."""
-        kept = {chr(_HOLD + i): k for i, k in enumerate(sorted({k for k in keep if k}, key=lambda k: (-len(k), k)))}
+        kept = {chr(_HOLD + i): k for i, k in enumerate(sorted({k for k in keep if k and k in text}, key=lambda k: (-len(k), k)))}
         for mark, value in kept.items():
             text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", mark, text)
         if self._banned:

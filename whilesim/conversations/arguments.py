@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from whilesim.chat.messages import Message
@@ -15,7 +15,7 @@ from whilesim.core.text import name_words, shorten
 from whilesim.situations.tools import Tool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Known:
     """What a script knows in one conversation: the customer's words and the tools' answers."""
 
@@ -23,6 +23,16 @@ class Known:
     results: Sequence[Result]
     said: Sequence[str]
     """The customer's messages, the first one first."""
+
+    @cached_property
+    def heard(self) -> str:
+        """All that the customer wrote, case folded."""
+        return " ".join(self.said).casefold()
+
+    @cached_property
+    def pairs(self) -> list[tuple[str, str]]:
+        """What the customer named, the latest first."""
+        return pairs_said(self.messages)
 
     def fill(self, tool: Tool) -> tuple[dict[str, Any], list[str]]:
         """Fill a tool's arguments from what was said and read; also name what is missing."""
@@ -57,8 +67,8 @@ class Known:
         return None if text is None else str(text)
 
     def _option(self, name: str, options: Sequence[Any]) -> Any:
-        heard = " ".join(self.said).casefold()
-        named = next((v for n, v in pairs_said(self.messages) if overlap(n, name) >= 0.5), "")
+        heard = self.heard
+        named = next((v for n, v in self.pairs if overlap(n, name) >= 0.5), "")
         for text in (named.casefold(), heard):
             hits = [
                 o
@@ -73,7 +83,7 @@ class Known:
     def _many(self, name: str, part: Mapping[str, Any], tool: Tool) -> list[Any] | None:
         items = part.get("items", {})
         single = name[:-1] if name.endswith("s") else name
-        named = [v for n, v in pairs_said(self.messages) if overlap(n, single) >= 0.5]
+        named = [v for n, v in self.pairs if overlap(n, single) >= 0.5]
         if items.get("type") == "object":
             one = self.find(single, {**items, "type": "object"}, tool)
             return [one] if one else None
@@ -98,7 +108,7 @@ class Known:
 
     def _told(self, name: str) -> str | None:
         """Return what the customer named like an argument: 'reason: travel'."""
-        scored = [(overlap(n, name), -i, v) for i, (n, v) in enumerate(pairs_said(self.messages))]
+        scored = [(overlap(n, name), -i, v) for i, (n, v) in enumerate(self.pairs)]
         best = max(scored, default=(0.0, 0, ""))
         return best[2] if best[0] >= 0.6 else None
 
@@ -185,7 +195,7 @@ class Known:
 
     def was_said(self, value: Any) -> bool:
         """Say whether the customer wrote a value down."""
-        return isinstance(value, (str, int, float)) and str(value).casefold() in " ".join(self.said).casefold()
+        return isinstance(value, (str, int, float)) and str(value).casefold() in self.heard
 
 
 @lru_cache(maxsize=4096)

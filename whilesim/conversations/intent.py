@@ -41,7 +41,7 @@ class _Words:
     """Words of the description's first sentence that its name does not have."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Toolbox:
     """Tools, the words by which they are meant, and how common each word is among them."""
 
@@ -54,6 +54,7 @@ class Toolbox:
         """The first tool that reaches a person."""
         return next((t for t in self.tools.values() if t.effect == "handoff"), None)
 
+    @lru_cache(maxsize=4096)  # noqa: B019  boxes are few and live as long as the process
     def meant(self, request: str) -> Tool | None:
         """Return the tool that a request asks for, or None where its words fit none."""
         if _ASKS_PERSON.search(request):
@@ -70,6 +71,8 @@ class Toolbox:
     def _fit(self, tool: Tool, said: Sequence[str]) -> float:
         """Say how well a tool fits a sentence: its verb near its nouns, and its rarer words."""
         mine, heard = self.words[tool.name], set(said)
+        if heard.isdisjoint(mine.nouns) and heard.isdisjoint(mine.about):
+            return -0.25 * len(mine.nouns)
         score = sum(2.0 / self.common.get(w, 1.0) for w in sorted(mine.nouns & heard))
         score += 0.6 * sum(1.0 / self.common.get(w, 1.0) for w in sorted(mine.about & heard))
         score -= 0.25 * len(mine.nouns - heard)

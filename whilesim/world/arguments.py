@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from whilesim.core.jsontext import copied
 from whilesim.core.seeds import chance, derive, pick
 from whilesim.world.deeds import Deed
 from whilesim.world.effects import BUNDLES, at_path, switch
@@ -162,7 +162,7 @@ class Maker:
             and not told.inner
             and (told.type in ("array", "object") or (told.role == "word" and told.type == "string"))
         ):
-            return copy.deepcopy(shown)
+            return copied(shown)
         if told.role == "word" and isinstance(schema.get("default"), str) and schema["default"] not in ("", "None"):
             return schema["default"]
         person = person_of(self._draw(0))

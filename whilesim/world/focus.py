@@ -6,11 +6,11 @@ record is gone, the deed is already done, it has a double, or work on it was beg
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from whilesim.core.jsontext import copied
 from whilesim.core.seeds import between, chance, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
@@ -249,7 +249,7 @@ def _double(shelf: Shelf, deed: Deed, key: str, facts: dict[str, str], seed: int
     kind, record = model.kinds[deed.kind], records[key]
     tries = (imitate(key, seed, "double", n) for n in range(20))
     twin_key = next((k for k in tries if k not in records), f"{key}-2")
-    twin = copy.deepcopy(record)
+    twin = copied(record)
     twin[kind.key] = int(twin_key) if isinstance(record.get(kind.key), int) else twin_key
     draw = Draw(seed, model.now, model.locale, f"{deed.kind}/double", len(records))
     for told in kind.fields.values():

@@ -6,7 +6,6 @@ the same calls, the same replies to the byte.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -14,7 +13,7 @@ from typing import Any, Protocol
 
 from whilesim.chat.messages import Change
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import dumps, parse_object
+from whilesim.core.jsontext import copied, dumps, parse_object
 from whilesim.core.seeds import derive
 from whilesim.situations.axes import Situation
 from whilesim.situations.policy import Policy, parse_policy
@@ -107,7 +106,7 @@ class MockWorld:
     @property
     def state(self) -> Mapping[str, Any]:
         """A copy of the records as they are now."""
-        return copy.deepcopy({kind: found for kind, found in self._shelf.records.items() if found})
+        return copied({kind: found for kind, found in self._shelf.records.items() if found})
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> str:
         """Answer one call of the agent's; errors are replies, never exceptions."""

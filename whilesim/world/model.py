@@ -14,7 +14,7 @@ from whilesim.world.kinds import TELLING, Kind
 from whilesim.world.spec import WorldSpec
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WorldModel:
     """What a world is made of: the same for all situations."""
 

@@ -10,8 +10,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
+from whilesim.core.jsontext import copied
 from whilesim.core.seeds import between, chance, derive, pick
 from whilesim.core.templates import load_words
 from whilesim.world.kinds import Field, Kind, kind_of_key, role_of
@@ -25,6 +27,11 @@ Records = dict[str, dict[str, dict[str, Any]]]
 
 def build_records(model: WorldModel, seed: int) -> Records:
     """Return kind to key to record. The seed and the model decide every byte."""
+    return copied(_build(model, seed))
+
+
+@lru_cache(maxsize=256)  # a card's rollouts begin with the same records
+def _build(model: WorldModel, seed: int) -> Records:
     records: Records = {name: {} for name in model.kinds}
     for kind in _in_order(model):
         given = (model.spec.records or {}).get(kind.name, ())
