@@ -45,6 +45,8 @@ from whilesim.keeping.rows import Row
 from whilesim.keeping.simulation import Simulation
 
 SCRIPTED = "scripted"
+DEADLINE = 1800.0
+"""Seconds for one conversation; the engine cuts what does not end by itself a little later."""
 
 
 def simulate(
@@ -147,7 +149,7 @@ def _plan(plan: Plan | None, options: Mapping[str, Any]) -> Plan:
 
 
 async def _simulate(plan: Plan, agent: Any, customer: Any, how: _How) -> Simulation:
-    throttle = Throttle(concurrency=how.concurrency, budget=how.budget, seed=plan.seed)
+    throttle = Throttle(concurrency=how.concurrency, budget=how.budget, deadline=DEADLINE + 5, seed=plan.seed)
     cast = await _cast(agent, customer)
     with Journal(how.run_dir, fingerprint=_fingerprint(plan, cast, how)) as journal:
         replies = Replies(os.path.join(how.run_dir, "replies.sqlite")) if how.run_dir and cast.models else None

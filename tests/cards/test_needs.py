@@ -31,6 +31,7 @@ def book_of(*texts: str) -> tuple[Phrasebook, list[Clause]]:
         ("If the customer travels abroad, switch roaming on.", "I travel abroad.", "circumstance"),
         ("Transfer the customer to a nurse when they report chest pain.", "I report chest pain.", "circumstance"),
         ("When a guest has lost the key, charge 20 dollars.", "I have lost the key.", "circumstance"),
+        ("Never give out another customer's bill.", "give out somebody else's bill", "request"),
         ("Never share the customer's address.", "share my address", "request"),
         ("Do not rebook a late flight.", "rebook a late flight", "request"),
         ("Tell the customer the price before the change.", "you tell me the price before the change", "question"),

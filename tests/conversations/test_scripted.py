@@ -163,6 +163,9 @@ def test_named_values_are_read_the_latest_first() -> None:
         ("phone", "134-6372"),
         ("phone number", "630-8949"),
     ]
+    assert pairs_said([Message(role="user", content="That would be url: https://a.co/1")]) == [
+        ("url", "https://a.co/1")
+    ]
     talk = [Message(role="user", content="order id: W1"), Message(role="user", content="email: a@b.co, order id: W2")]
     assert pairs_said(talk)[:2] == [("email", "a@b.co"), ("order id", "W2")]
 

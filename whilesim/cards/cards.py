@@ -98,7 +98,7 @@ def write_card(
 
 def _facts(focus: Focus) -> dict[str, str]:
     known = {**focus.identity, **focus.facts}
-    return {name: value for name, value in known.items() if name not in focus.withheld}
+    return {name: value for name, value in known.items() if name not in focus.withheld and value.strip()}
 
 
 def _request(tool: Tool, focus: Focus, book: Phrasebook, seed: int, *names: str | int) -> str:
@@ -159,7 +159,7 @@ def _goal(tool: Tool, focus: Focus, book: Phrasebook, need: Need | None, form: F
     if tool.effect in ("read", "compute"):
         what = f"know about {thing(tool, focus)}"
     elif tool.effect == "handoff":
-        what = "speak with a person about your case"
+        what = "speak with a person about my case"
     else:
         what = deed(tool, focus)
     if need is None:

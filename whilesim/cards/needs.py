@@ -24,7 +24,7 @@ from whilesim.situations.policy import Clause, Policy
 from whilesim.situations.tools import Tool
 from whilesim.world.mock import Focus
 from whilesim.world.oracle import Applies
-from whilesim.world.verbs import read_name
+from whilesim.world.verbs import read_name, spoken_verb
 
 NeedForm = Literal["circumstance", "request", "question"]
 RUN = 6
@@ -86,7 +86,10 @@ class Phrasebook:
 
     def clean(self, text: str, keep: Sequence[str] = ()) -> str:
         """Take tool names, axis values and quotations out of a text; ``keep`` stays as it is."""
-        kept = {chr(_HOLD + i): k for i, k in enumerate(sorted({k for k in keep if k and k in text}, key=lambda k: (-len(k), k)))}
+        kept = {
+            chr(_HOLD + i): k
+            for i, k in enumerate(sorted({k for k in keep if k and k in text}, key=lambda k: (-len(k), k)))
+        }
         for mark, value in kept.items():
             text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", mark, text)
         if self._banned:
@@ -183,6 +186,7 @@ class Phrasebook:
     def _as_me(self, text: str) -> str:
         """Put a rule about 'the customer' into the first person: I where it acts, me where it is acted on."""
         parties = "|".join(p for p in self.frames["parties"] if p != "they")
+        text = re.sub(rf"\b(?:an)?other (?:{parties})(?P<own>['’]s)?\b", r"somebody else\g<own>", text, flags=re.I)
         text = re.sub(rf"\b(?:the |a |an |any |one |their |your )?(?:{parties})['’]s\b", "my", text, flags=re.I)
         text = re.sub(rf"\b(?:the |a )(?:{parties}) (?={_OF_PARTY}\b)", "my ", text, flags=re.I)
         text = re.sub(r"\b(?:their|his or her|his/her)\b", "my", text, flags=re.I)
@@ -235,7 +239,7 @@ class Phrasebook:
 
 def deed(tool: Tool, focus: Focus) -> str:
     """Say what a tool does, as a customer asks for it: 'suspend my line L20871'."""
-    verb = (read_name(tool).verb or name_words(tool.name)[0]).split("_")
+    verb = spoken_verb(tool)
     rest = _object_words(tool, verb)
     kind = {_stem(k) for k in name_words(focus.kind or "")}
     about = next((i for i, w in enumerate(rest) if _stem(w) in kind), None)

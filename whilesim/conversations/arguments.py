@@ -43,6 +43,9 @@ class Known:
             value = self.find(name, part, tool)
             if value is not None and (name in wanted or self.was_said(value)):
                 found[name] = value
+        if tool.effect == "handoff":  # what a person is told is the request itself
+            texts = [n for n in wanted if schema["properties"].get(n, {}).get("type", "string") == "string"]
+            found |= {n: shorten(self._request(), 160) for n in texts if n not in found}
         return found, [name for name in wanted if name not in found]
 
     def find(self, name: str, part: Mapping[str, Any], tool: Tool) -> Any:

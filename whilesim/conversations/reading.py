@@ -17,6 +17,38 @@ Trouble = Literal["transient", "garbled", "denied", "not_found", "refused", "inv
 _PAIR = re.compile(
     r"([A-Za-z][A-Za-z' ]{1,40}?)\s*[:=]\s*([^;\n]+?)(?=\s*(?:;|\n|$|[.!?](?:\s|$)|,\s+[A-Za-z][A-Za-z' ]{1,40}:)|\s+[a-z]+(?: [a-z]+){0,2}:)"
 )
+_BEFORE_NAMES = frozenset(
+    [
+        "a",
+        "and",
+        "are",
+        "be",
+        "can",
+        "checked",
+        "find",
+        "give",
+        "go",
+        "have",
+        "here",
+        "i",
+        "it",
+        "me",
+        "my",
+        "of",
+        "only",
+        "or",
+        "say",
+        "says",
+        "sure",
+        "that",
+        "the",
+        "this",
+        "under",
+        "with",
+        "would",
+        "you",
+    ]
+)
 _LIGHT = frozenset({"id", "number", "code", "new", "old", "full", "current"})
 _PATTERNS = {
     "email": re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+\w"),
@@ -114,8 +146,16 @@ def pairs_said(messages: Sequence[Message]) -> list[tuple[str, str]]:
     for message in reversed(messages):
         if message.role == "user":
             for name, value in _PAIR.findall(message.content or ""):
-                found.append((fold(name), value.strip().rstrip(".!,")))
+                found.append((_bare_name(name), value.strip().rstrip(".!,")))
     return found
+
+
+def _bare_name(name: str) -> str:
+    """Leave out what stands before a name: 'That would be url' is url."""
+    said = fold(name).split()
+    while len(said) > 1 and said[0] in _BEFORE_NAMES:
+        said = said[1:]
+    return " ".join(said)
 
 
 def tokens_said(messages: Sequence[Message], kind: str) -> list[str]:

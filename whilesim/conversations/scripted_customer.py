@@ -42,11 +42,11 @@ def _reply(card: Card, said: Sequence[str], heard: str, seed: int) -> tuple[str,
 
     if _is_goodbye(heard):
         return "", True
+    if re.search(r"exactly|need done|like to happen", heard) and "?" in heard:
+        return phrase("want", want=_wanted(card)), False
     if asks_go_ahead(heard):
         return phrase("agree"), False
     if "?" in heard or re.search(r"\b(?:need|provide|give me|tell me)\b", heard):
-        if re.search(r"exactly|need done|like to happen", heard):
-            return phrase("want", want=_wanted(card)), False
         asked = [n for n in card.facts if _share_named(n, heard) >= 0.5]
         chosen = asked or ([] if turn > 1 else list(card.facts)[:3])
         if chosen:

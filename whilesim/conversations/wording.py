@@ -8,7 +8,7 @@ from typing import Any
 
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
-from whilesim.world.verbs import read_name
+from whilesim.world.verbs import spoken_verb
 
 _IRREGULAR = {
     "send": "sent", "pay": "paid", "set": "set", "make": "made", "put": "put", "take": "taken",
@@ -40,11 +40,10 @@ def participle(verb: str) -> str:
 
 def split_name(tool: Tool) -> tuple[str, str]:
     """Return verb and object of a tool's name: ``cancel_pending_order`` is cancel, pending order."""
-    verb = read_name(tool).verb or name_words(tool.name)[0]
-    spoken_verb = verb.split("_")
-    rest = [w for w in name_words(tool.name) if w not in spoken_verb]
+    verb = spoken_verb(tool)
+    rest = [w for w in name_words(tool.name) if w not in verb]
     cut = next((i for i, w in enumerate(rest) if w == "by"), len(rest))
-    return " ".join(spoken_verb), " ".join(rest[:cut])
+    return " ".join(verb), " ".join(rest[:cut])
 
 
 def deed_phrase(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -11,9 +11,11 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from whilesim.core.errors import InputError
+
+T = TypeVar("T")
 
 
 def dumps(value: Any, *, indent: int | None = None) -> str:
@@ -43,11 +45,14 @@ def loads(text: str | bytes) -> Any:
     return _read(text if isinstance(text, str) else text.decode("utf-8"))
 
 
-def copied(value: Any) -> Any:
+def copied(value: T) -> T:
     """Copy nested mappings and lists; what stands in them is shared. Five times as fast as ``deepcopy``."""
+    found: Any = value
     if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
-    return [copied(item) for item in value] if isinstance(value, list) else value
+        found = {key: copied(item) for key, item in value.items()}
+    elif isinstance(value, list):
+        found = [copied(item) for item in value]
+    return cast(T, found)
 
 
 def parse_object(text: str) -> dict[str, Any] | None:

@@ -29,6 +29,15 @@ class Phrase:
     """The words after 'for', 'of', 'to', 'from'."""
 
 
+_NO_VERBS = ("", "is", "are", "this", "the", "it", "an", "you", "for", "when")
+
+
+def spoken_verb(tool: Tool) -> list[str]:
+    """Return the words of a tool's verb as people say them; 'use' where neither name nor description has one."""
+    verb = read_name(tool).verb
+    return ["use"] if verb in _NO_VERBS else verb.split("_")
+
+
 @cache
 def deed_of_verb() -> dict[str, str]:
     """Return verb to deed; of a verb in several lists the first list counts."""
