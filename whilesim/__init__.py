@@ -11,6 +11,8 @@ stands above it.
     conversations  cards played out
     grading        checks, judge, verdicts
     keeping        rows, ledger, datasets, report
+    playing        a plan played, checked and written as rows
+    refilling      more conversations for what the kept rows lack
     street         simulate(): the whole job in one call
     showcase       the bundled example, said stage by stage
     cli            the same from a shell

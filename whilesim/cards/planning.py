@@ -125,6 +125,21 @@ def plan(
     )
 
 
+def write_wave(first: Plan, rows: Sequence[Mapping[str, str]], wave: int, candidates: int = 4) -> Plan:
+    """Write cards for further rows of a plan; their ids say which wave they belong to."""
+    desk = _Desk(
+        policy=first.policy,
+        tools=first.tools,
+        customer_tools=first.customer_tools,
+        model=first.world,
+        factory=first.factory,
+        seed=first.seed,
+    )
+    drafts, focuses, _ = _write_cards(desk, first.space, rows, candidates, None, prefix=f"w{wave}s")
+    cards, oracles, _ = _choose_cards(desk, drafts, focuses, "hashed")
+    return replace(first, cards=cards, oracles=oracles)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Desk:
     """What a card is written from."""
@@ -188,7 +203,7 @@ async def _with_chat(model: Any, use: Callable[[Chat], Awaitable[T]]) -> T:
 
 
 def _write_cards(
-    desk: _Desk, space: Space, rows: Sequence[Mapping[str, str]], candidates: int, writer: Any
+    desk: _Desk, space: Space, rows: Sequence[Mapping[str, str]], candidates: int, writer: Any, prefix: str = "s"
 ) -> tuple[list[tuple[Card, ...]], list[Focus], tuple[str, ...]]:
     """Write several cards for every row; also return their focuses, and what should be told."""
     values = [v for axis in space.axes if axis.name not in ("clause", "tool") for v in axis.values]
@@ -196,7 +211,7 @@ def _write_cards(
     requests: list[Request] = []
     focuses: list[Focus] = []
     for number, row in enumerate(rows):
-        situation = Situation(id=f"s{number + 1:04d}", values=row)
+        situation = Situation(id=f"{prefix}{number + 1:04d}", values=row)
         focus, clause, tool = desk.focus(situation), desk.clause(situation), desk.tool(situation)
         cards = [
             write_card(situation, clause, tool, focus, book, seed=desk.seed, candidate=n) for n in range(candidates)

@@ -1,0 +1,48 @@
+"""Refilling: what the kept rows lack is played again, and what cannot be had is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import whilesim as ws
+from whilesim.showcase import demo_policy, demo_tools
+
+POLICY, TOOLS = demo_policy(), demo_tools()
+
+
+def run(agent: Any = "scripted") -> ws.Simulation:
+    return ws.simulate(agent, tools=TOOLS, system_prompt=POLICY, situations=12, rollouts=1, progress=False).grade()
+
+
+def test_refilled_rows_hold_pairs_that_were_missing() -> None:
+    data = run()
+    before, passed = data.certificate, str(data.pass_at)
+    data.refill(rows=20)
+    assert data.certificate.kept > before.kept
+    assert len(data.rows) == 32
+    assert {row.wave for row in data.rows} == {0, 1}
+    ledger = data.ledger
+    assert ledger.planned == ledger.kept + ledger.dropped + ledger.failed + ledger.unjudged == 32
+    assert str(data.pass_at) == passed
+
+
+def test_it_goes_on_until_as_many_are_kept_as_were_asked_for() -> None:
+    data = run()
+    wanted = len(data.kept.rows) + 10
+    assert len(data.refill(kept=wanted).kept.rows) >= wanted
+
+
+def test_an_agent_that_only_refuses_ends_with_a_certificate_that_says_so() -> None:
+    data = run(lambda messages: {"tool_calls": [{"id": "x", "function": {"name": "nothing", "arguments": "{"}}]})
+    data.refill(kept=5, rows=6)
+    assert len(data.kept.rows) == 0
+    assert data.certificate.kept == 0
+    assert "asked for 5 kept rows, kept 0" in " ".join(data.manifest.notes)
+
+
+def test_loaded_rows_cannot_be_refilled(tmp_path: Any) -> None:
+    run().save(tmp_path)
+    with pytest.raises(ws.RunError, match="loaded"):
+        ws.load(tmp_path).refill()

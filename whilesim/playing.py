@@ -1,0 +1,251 @@
+"""Playing: a plan's cards played by a cast, checked and written as rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from whilesim import __version__
+from whilesim.cards.plan import Plan
+from whilesim.chat.endpoint import Endpoint, identify, is_client, preflight
+from whilesim.chat.messages import Failure, Message, Trace
+from whilesim.chat.models import Chat, Model
+from whilesim.chat.replies import Replies
+from whilesim.chat.throttle import Budget, Throttle
+from whilesim.conversations.engine import run_jobs
+from whilesim.conversations.journal import Journal
+from whilesim.conversations.players import (
+    Agent,
+    Customer,
+    FunctionAgent,
+    FunctionCustomer,
+    ModelAgent,
+    ModelCustomer,
+)
+from whilesim.conversations.rollout import Case, Stage, play
+from whilesim.conversations.scripted import ScriptedAgent
+from whilesim.conversations.scripted_customer import ScriptedCustomer
+from whilesim.core.errors import InputError
+from whilesim.core.jsontext import dumps
+from whilesim.core.templates import prompts_digest
+from whilesim.core.text import digest
+from whilesim.grading.checks.customer import check_customer
+from whilesim.grading.checks.run import run_checks
+from whilesim.keeping.manifest import Manifest
+from whilesim.keeping.rows import Row
+
+SCRIPTED = "scripted"
+DEADLINE = 1800.0
+"""Seconds for one conversation; the engine cuts what does not end by itself a little later."""
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a plan is played."""
+
+    rollouts: int
+    turns: int
+    concurrency: int
+    budget: Budget | None
+    progress: bool | None
+    run_dir: str | None
+
+    def __post_init__(self) -> None:
+        for name in ("rollouts", "turns", "concurrency"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InputError(f"{name}={value!r} leaves nothing to play. Type a whole number from 1.")
+
+
+async def play_plan(plan: Plan, cast: Cast, how: How, *, wave: int = 0) -> Sequence[Row]:
+    """Play a plan's cards and return their rows, in card order, then rollout."""
+    throttle = Throttle(concurrency=how.concurrency, budget=how.budget, deadline=DEADLINE + 5, seed=plan.seed)
+    with Journal(how.run_dir, fingerprint=_fingerprint(plan, cast, how)) as journal:
+        replies = Replies(os.path.join(how.run_dir, "replies.sqlite")) if how.run_dir and cast.models else None
+        chats = {role: Endpoint(m, throttle=throttle, replies=replies) for role, m in cast.models.items()}
+        try:
+            return await _play_all(plan, cast, chats, how, journal, throttle, wave)
+        finally:
+            for chat in chats.values():
+                await chat.close()
+            if replies is not None:
+                replies.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who plays: specifications, and the models among them."""
+
+    agent: Any
+    customer: Any
+
+    @property
+    def models(self) -> dict[str, Model | str]:
+        """Role to model, scripts and functions left out."""
+        named = {"agent": self.agent, "customer": self.customer}
+        return {role: s for role, s in named.items() if isinstance(s, Model) or (isinstance(s, str) and s != SCRIPTED)}
+
+    def name(self, role: str) -> str:
+        """Return what stands in a row for a role's player; never a key."""
+        spec = getattr(self, role)
+        if isinstance(spec, (str, Model)):
+            return spec if isinstance(spec, str) else spec.name
+        return f"function:{getattr(spec, '__name__', type(spec).__name__)}"
+
+
+async def find_cast(agent: Any, customer: Any) -> Cast:
+    """Settle who plays the customer, and ask a client which model it serves."""
+    agent = await identify(agent) if is_client(agent) else agent
+    if customer is None:
+        customer = agent if isinstance(agent, (str, Model)) else SCRIPTED
+    customer = await identify(customer) if is_client(customer) else customer
+    for role, spec in (("agent", agent), ("customer", customer)):
+        if not (isinstance(spec, (str, Model)) or callable(spec)):
+            raise InputError(
+                f'{role}={spec!r:.60} cannot play. Type a model ("openai:gpt-4.1-mini"), ws.Model(...), '
+                f'a function, or "scripted".'
+            )
+    return Cast(agent, customer)
+
+
+async def _play_all(
+    plan: Plan, cast: Cast, chats: Mapping[str, Endpoint], how: How, journal: Journal, throttle: Throttle, wave: int
+) -> Sequence[Row]:
+    wire = [t.to_openai() for t in plan.tools]
+    cases = [Case(card=c, rollout=r, seed=plan.seed) for c in plan.cards for r in range(how.rollouts)]
+    if any(case.id not in journal for case in cases):
+        await preflight(chats, wire)
+    stage = Stage(
+        agent=_agent(cast.agent, chats.get("agent")),
+        customer=_customer(cast.customer, chats.get("customer")),
+        system_prompt=plan.system_prompt,
+        tools=plan.tools,
+        customer_tools=plan.customer_tools,
+        turns=how.turns,
+        deadline=DEADLINE,
+    )
+    desk = _Desk(plan, cast, wave)
+
+    async def work(case: Case) -> Mapping[str, Any]:
+        return desk.row(case, await play(case, stage, plan.world_for(case.card)))
+
+    await run_jobs(
+        cases,
+        work,
+        journal=journal,
+        throttle=throttle,
+        progress=how.progress,
+        clean=lambda row: not row["failure"] and not any(f["severity"] == "drop" for f in row["findings"]),
+        lost=desk.lost,
+    )
+    order = [case.id for case in cases]
+    journal.finish(order)
+    journal.write_manifest(describe_run(plan, cast, how).model_dump(mode="json"))
+    return [Row.from_json(row) for row in journal.rows(order)]
+
+
+def _agent(spec: Any, chat: Chat | None) -> Agent:
+    if chat is not None:
+        return ModelAgent(chat)
+    return ScriptedAgent() if spec == SCRIPTED else FunctionAgent(spec)
+
+
+def _customer(spec: Any, chat: Chat | None) -> Customer:
+    if chat is not None:
+        return ModelCustomer(chat)
+    return ScriptedCustomer() if spec == SCRIPTED else FunctionCustomer(spec)
+
+
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """Where a played conversation becomes a row."""
+
+    plan: Plan
+    cast: Cast
+    wave: int
+
+    def row(self, case: Case, trace: Trace) -> dict[str, Any]:
+        """Check a trace and write its row."""
+        card, tools = case.card, self.plan.tools
+        findings = run_checks(trace.messages, tools=tools, failed=trace.failed_calls)
+        findings += check_customer(card, trace.messages, customer_done=trace.stop == "customer_done")
+        row = Row.from_trace(
+            trace,
+            card,
+            rollout=case.rollout,
+            wave=self.wave,
+            tools=tools,
+            oracle=self.plan.oracles[card.id],
+            findings=findings,
+            provenance=self.provenance(),
+        )
+        return row.to_json()
+
+    def lost(self, case: Case, failure: Failure) -> dict[str, Any]:
+        """Write the row of a conversation that had to be cut off."""
+        stop: Any = failure.reason if failure.reason in ("budget", "deadline", "interrupt") else "agent_error"
+        opening = Message(role="user", content=case.card.opening)
+        said = (Message(role="system", content=self.plan.system_prompt), opening)
+        return self.row(case, Trace(case=case.card.id, seed=0, messages=said, stop=stop, failure=failure))
+
+    def provenance(self) -> dict[str, str]:
+        """Name who made a row and with what."""
+        return {
+            "agent": self.cast.name("agent"),
+            "customer": self.cast.name("customer"),
+            "writer": "templates",
+            "embedder": self.plan.embedder,
+            "prompts": prompts_digest(),
+            "whilesim": __version__,
+        }
+
+
+def describe_run(plan: Plan, cast: Cast, how: How) -> Manifest:
+    """Describe what a run is made of."""
+    return Manifest.describe(
+        policy=plan.policy,
+        tools=plan.tools,
+        axes=plan.space.axes,
+        infeasible=plan.covering.infeasible,
+        whilesim=__version__,
+        seed=plan.seed,
+        models={"agent": cast.name("agent"), "customer": cast.name("customer"), "embedder": plan.embedder},
+        digests=_digests(plan),
+        fingerprint=_fingerprint(plan, cast, how),
+        counts={
+            "situations": len(plan.cards),
+            "rollouts": how.rollouts,
+            "turns": how.turns,
+            "planned": len(plan.cards) * how.rollouts,
+        },
+        notes=list(plan.notes),
+    )
+
+
+def _digests(plan: Plan) -> dict[str, str]:
+    return {
+        "policy": digest(plan.system_prompt),
+        "tools": digest(dumps([t.to_openai() for t in plan.tools])),
+        "prompts": prompts_digest(),
+        "plan": digest(dumps([asdict(c) for c in plan.cards])),
+        "world": digest("own" if plan.world is None else plan.world.describe()),
+    }
+
+
+def _fingerprint(plan: Plan, cast: Cast, how: How) -> dict[str, Any]:
+    """Say what decides the rows: all that may not change between two attempts at one run."""
+    return {
+        **_digests(plan),
+        "seed": plan.seed,
+        "situations": len(plan.cards),
+        "rollouts": how.rollouts,
+        "turns": how.turns,
+        **{role: _parameters(cast, role) for role in ("agent", "customer")},
+    }
+
+
+def _parameters(cast: Cast, role: str) -> Any:
+    spec = getattr(cast, role)
+    return spec.fingerprint if isinstance(spec, Model) else cast.name(role)

@@ -1,0 +1,89 @@
+"""Refilling: more conversations for the pairs that the kept rows lack.
+
+A wave plays the rows of a complete covering that hold most of what is missing, each once, with
+new customers. A pair that was tried three times and is still not kept is given up, and said so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from whilesim.cards.plan import Plan
+from whilesim.cards.planning import write_wave
+from whilesim.chat.loop import run
+from whilesim.keeping.manifest import Pair
+from whilesim.keeping.simulation import Simulation
+from whilesim.playing import Cast, How, play_plan
+from whilesim.situations.covering import cover
+
+log = logging.getLogger(__name__)
+
+ROWS = 200
+"""Rows that a refill plays at most, unless it is told otherwise."""
+_TRIES = 3
+_WAVE = 64  # rows of one wave at most, so that what it kept can steer the next
+
+
+def refiller(plan: Plan, cast: Cast, how: How) -> Callable[[Simulation, int | None, int | None], Simulation]:
+    """Return what plays more rows of a run; see :meth:`whilesim.keeping.simulation.Simulation.refill`."""
+    whole = replace(how, rollouts=1, run_dir=None)
+
+    def refill(data: Simulation, rows: int | None, kept: int | None) -> Simulation:
+        most = rows if rows is not None else ROWS if kept is None else 3 * kept
+        tried: Counter[Pair] = Counter()
+        wave = max((row.wave for row in data.rows), default=0)
+        while most > 0 and (chosen := _choose(plan, data, tried, min(most, _WAVE), kept, wave + 1)):
+            wave, most = wave + 1, most - len(chosen)
+            before = len(data.kept.rows)
+            part = write_wave(plan, chosen, wave)
+            data.extend(run(play_plan(part, cast, whole, wave=wave)))
+            data.grade(**data.asked)
+            tried.update({pair for row in chosen for pair in _pairs(row)})
+            log.info("wave %d: %d rows played, %d more kept", wave, len(chosen), len(data.kept.rows) - before)
+        _tell(data, tried, kept)
+        return data
+
+    return refill
+
+
+def _choose(
+    plan: Plan, data: Simulation, tried: Mapping[Pair, int], most: int, kept: int | None, wave: int
+) -> list[Mapping[str, str]]:
+    """Choose rows of a complete covering, those with most missing pairs first; none when all is done."""
+    short = 0 if kept is None else kept - len(data.kept.rows)
+    if kept is not None and short <= 0:
+        return []
+    missing = {hole.pair for hole in data.certificate.holes if tried.get(hole.pair, 0) < _TRIES}
+    if not missing and kept is None:
+        return []
+    covering = cover(plan.space.axes, plan.covering.strength, forbid=plan.space.forbidden, seed=plan.seed + wave)
+    chosen: list[Mapping[str, str]] = []
+    rows = list(covering.rows)
+    while missing and rows and len(chosen) < most:
+        best = max(range(len(rows)), key=lambda n: (len(missing.intersection(_pairs(rows[n]))), -n))
+        gained = missing.intersection(_pairs(rows[best]))
+        if not gained:
+            break
+        missing -= gained
+        chosen.append(rows.pop(best))
+    further = min(most, 2 * short) - len(chosen) if kept is not None else 0
+    return [*chosen, *rows[: max(0, further)]]
+
+
+def _pairs(row: Mapping[str, str]) -> Sequence[Pair]:
+    return list(combinations(row.items(), 2))
+
+
+def _tell(data: Simulation, tried: Mapping[Pair, int], kept: int | None) -> None:
+    """Say in the manifest's notes what could not be had."""
+    notes = list(data.manifest.notes)
+    lost = [hole for hole in data.certificate.holes if tried.get(hole.pair, 0) >= _TRIES]
+    if lost:
+        notes.append(f"{len(lost)} pairs were tried {_TRIES} times and are in no kept row: {lost[0]} and others")
+    if kept is not None and len(data.kept.rows) < kept:
+        notes.append(f"asked for {kept:,} kept rows, kept {len(data.kept.rows):,}: the rows allowed were used up")
+    data.manifest = data.manifest.model_copy(update={"notes": notes})
