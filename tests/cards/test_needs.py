@@ -130,3 +130,12 @@ def test_no_replacement_can_be_replaced_again() -> None:
 def test_short_facts_survive_beside_long_ones() -> None:
     book, _ = book_of("Be kind.")
     assert book.clean("origin 10, bags 1, id U10", ["10", "1", "U10"]) == "origin 10, bags 1, id U10"
+
+
+def test_a_run_that_ends_like_a_filler_is_broken_too() -> None:
+    rule = "Then send the message you are on hold, say, well, I mean it, you know."
+    book, _ = book_of(rule)
+    mine = words(book.clean(rule))
+    quoted = words(rule)
+    runs = {tuple(quoted[i : i + RUN]) for i in range(len(quoted) - RUN + 1)}
+    assert not runs & {tuple(mine[i : i + RUN]) for i in range(len(mine) - RUN + 1)}

@@ -131,6 +131,7 @@ def test_the_estimate_is_unknown_without_a_price() -> None:
         ({"candidates": 0}, "candidates=0"),
         ({"twins": 2}, "twins=2"),
         ({"balance": {"handoffs": 0.3}}, "handoff_wanted"),
+        ({"system_prompt": None}, "needs both"),
         ({"stenght": 3}, "Did you mean 'strength'"),
     ],
 )

@@ -215,6 +215,7 @@ class Phrasebook:
     def _break_runs(self, text: str) -> str:
         """Change a function word, the least needed one, in every six-word run that the policy has too."""
         soften: Mapping[str, str] = self.frames["soften"]
+        fillers: Sequence[str] = self.frames["fillers"]
         while True:
             spans = [(m.start(), m.end()) for m in re.finditer(r"\w+(?:['’]\w+)*", text)]
             said = [text[a:b].casefold() for a, b in spans]
@@ -228,13 +229,15 @@ class Phrasebook:
                 default=None,
             )
             if soft is None:
-                filler = self.frames["fillers"][run % len(self.frames["fillers"])]
-                at = spans[run + RUN - 1][0]
-                text = f"{text[:at].rstrip()}, {filler}, {text[at:]}"
+                at, last = spans[run + RUN - 1][0], said[run + RUN - 1]
+                fit = [f for f in fillers if (*said[run : run + RUN - 1], f.split()[0]) not in self._runs]
+                if fit:
+                    text = f"{text[:at].rstrip()}, {fit[run % len(fit)]}, {text[at:]}"
+                else:
+                    text = text[:at] + text[at + len(last) :]
             else:
                 a, b = spans[soft]
                 text = text[:a] + soften[said[soft]] + text[b:]
-        return text
 
 
 def deed(tool: Tool, focus: Focus) -> str:

@@ -41,8 +41,8 @@ T = TypeVar("T")
 
 def plan(
     *,
-    tools: Any,
-    system_prompt: str,
+    tools: Any = None,
+    system_prompt: str | None = None,
     situations: int | None = 150,
     strength: int = 2,
     seed: int = 0,
@@ -83,6 +83,8 @@ def plan(
         InputError: The policy, the tools or an option cannot be used.
     """
     refuse_unknown("plan", misspelt, plan)
+    if tools is None or system_prompt is None:
+        raise InputError("a plan needs both files. Type: ws.plan(tools=TOOLS, system_prompt=POLICY)")
     _check_numbers(situations, candidates, twins)
     read = parse_tools(tools)
     policy = name_tools(_read_policy(system_prompt, policy_model), [t.name for t in read])

@@ -105,9 +105,8 @@ class Known:
     def _request(self) -> str:
         """Return the sentence in which the customer asks for something."""
         parts = re.split(r"(?<=[.!?])\s+", self.said[0])
-        return next(
-            (p for p in parts if re.search(r"\b(?:can|could|please|want|like|need|check|look)\b", p, re.I)), parts[0]
-        )
+        asks = r"\b(?:can|could|please|want|like|rather|need|check|look)\b"
+        return next((p for p in parts if re.search(asks, p, re.I)), max(parts, key=len))
 
     def _told(self, name: str) -> str | None:
         """Return what the customer named like an argument: 'reason: travel'."""
@@ -119,7 +118,7 @@ class Known:
         """Take a value from the customer's words: named, or of the shape that the name asks for."""
         parts = name_words(name)
         if told := self._told(name):
-            shape = "email" if "email" in parts else "date" if {"date", "dob", "birth"} & set(parts) else ""
+            shape = next((s for s in ("email", "phone", "date") if s in parts), "date" if "dob" in parts else "")
             return next(iter(tokens_in(told, shape)), told) if shape else told
         if parts[0] in ("first", "last") and parts[-1] == "name" and (whole := self._told("name")) and " " in whole:
             return whole.split()[0 if parts[0] == "first" else -1]
@@ -132,8 +131,6 @@ class Known:
                 return match.group(1).rstrip(".,!")
         if is_id(name):
             return self._id_near(parts)
-        if part.get("type") in ("number", "integer"):
-            return next((t for t in tokens_said(self.messages, "number")), None)
         return None
 
     def _id_near(self, parts: Sequence[str]) -> str | None:
@@ -188,6 +185,8 @@ class Known:
         key = path[-1]
         if key in (name, name + "s"):
             return 2.0
+        if set(name_words(name)) < set(name_words(key)) and not is_id(name):
+            return 0.95  # amount is total_amount
         if key in (name.removesuffix("_id") + "s", name.removesuffix("_id") + "_list") and name.endswith("_id"):
             return 1.8
         if name_words(name)[-1:] == ["id"] and key == "id" and len(path) > 1:

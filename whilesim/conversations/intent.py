@@ -108,6 +108,8 @@ def answer_further(prompt: str, text: str) -> str:
         ``goodbye``, ``handoff``, ``policy_no`` (a rule forbids it), ``policy_none`` (no rule speaks
         of it), ``policy_answer`` (a question that a rule answers) or ``policy_noted``.
     """
+    if _ASKS_PERSON.search(text):
+        return "handoff"
     if not re.search(r"\?|\b(?:please|could|would|can|need|want|like|know|certain|told|ask|report|i)\b", text, re.I):
         return "goodbye"
     if re.search(r"exception|try again|something you can do|insist", text, re.I):

@@ -203,12 +203,15 @@ class _Step:
         """Name the fields, read since a write, that show what the write was to do; empty where none does."""
         done = deed_phrase(tool, {})[1].split()[0]
         wanted = {str(v) for k, v in last.arguments.items() if not is_id(k) and not is_free_text(k)}
-        after = self.results[self.results.index(last) + 1 :]
+        at = self.results.index(last)
+        after = self.results[at + 1 :]
+        before = {leaf for r in self.results[:at] for leaf in leaves(r.data) if r.trouble is None}
         shown = {
             plain(path[-1]): spoken(value)
             for r in after
             for path, value in leaves(r.data)
-            if r.trouble is None and path and (str(value) in wanted or done == str(value).casefold())
+            if r.trouble is None and path and (path, value) not in before
+            if str(value) in wanted or done == str(value).casefold()
         }
         return ", ".join(f"{name} {value}" for name, value in shown.items())
 
