@@ -64,7 +64,7 @@ class Known:
             return True
         if kind == "string" and is_free_text(name):
             return self._told(name) or self._phrased(name) or shorten(self._request(), 160)
-        text = self._from_words(name, part) or self._from_results(name, tool)
+        text = self._from_words(name) or self._from_results(name, tool)
         if kind in ("number", "integer"):
             return _number(text, kind)
         return None if text is None else str(text)
@@ -114,7 +114,7 @@ class Known:
         best = max(scored, default=(0.0, 0, ""))
         return best[2] if best[0] >= 0.6 else None
 
-    def _from_words(self, name: str, part: Mapping[str, Any]) -> str | None:
+    def _from_words(self, name: str) -> str | None:
         """Take a value from the customer's words: named, or of the shape that the name asks for."""
         parts = name_words(name)
         if told := self._told(name):
