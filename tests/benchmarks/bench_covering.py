@@ -96,7 +96,7 @@ def covertable(axes: Axes, strength: int, rules: list[Rule]) -> Rows:
 
 def pict(axes: Axes, strength: int, rules: list[Rule]) -> Rows:
     if rules:
-        raise NotImplementedError
+        raise ValueError("predicates cannot be written for it")
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.txt"
         model.write_text("\n".join(f"{name}: {', '.join(values)}" for name, values in axes.items()))

@@ -147,7 +147,7 @@ def _table(rule: Rule, axes: Sequence[Axis], names: Sequence[str]) -> tuple[tupl
     for at, values in zip(np.ndindex(shape), product(*(axis.values for axis in axes)), strict=True):
         try:
             allowed[at] = not rule.forbids(*values)
-        except Exception as error:
+        except Exception as error:  # a predicate of the user's may raise anything
             msg = (
                 f"the rule over {rule.axes} failed on {values}: {error!r}. Its predicate must take one value "
                 f"of each of these {len(values)} axes and answer true or false."

@@ -39,7 +39,7 @@ class LiveWorld:
             try:
                 result = self._functions[name](**given)
                 reply, failed = result if isinstance(result, str) else dumps(result), False
-            except Exception as error:
+            except Exception as error:  # a function of the user's may raise anything; its failure is a reply
                 reply = f"Error: {type(error).__name__}: {error}"
         text = arguments if isinstance(arguments, str) else dumps(arguments)
         self.log.append(WorldCall(name=name, arguments=text, reply=reply, failed=failed))
