@@ -176,7 +176,7 @@ def growth(conversations: Any, tools: Any) -> float:
 
 def main() -> None:
     """Print the tables."""
-    from test_checks_cases import FAMILIES, load_cases, score_cases
+    from test_checks_cases import CASES, FAMILIES, UNSEEN, load_cases, score_cases
 
     shared = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[3] / "shared")
     if (shared / "gold").is_dir():
@@ -198,6 +198,9 @@ def main() -> None:
         for part in ("open", "frozen"):
             s = score_cases(load_cases(family, frozen=part == "frozen"), family)
             print(f"  {family:16} {part:7} {s.summary()}")
+    for family, *_ in UNSEEN:
+        first = (CASES / f"{family}.txt").read_text(encoding="utf-8").split("First run: ")[1].split("\n")[0]
+        print(f"  {family:16} now     {score_cases(load_cases(family), family).summary()}; first run: {first}")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ FROZEN = [
     ("spanish", 0.8, 0.9),
     ("german", 0.6, 0.9),
 ]
+# The same for tables that were written without sight of the checks; each says what its first run gave.
+UNSEEN = [("unseen_claims", 0.9, 0.97), ("unseen_failures", 0.8, 0.97)]
 DEMAND = "You help customers. Before you change anything, ask the customer for an explicit yes."
 
 
@@ -116,7 +118,7 @@ def read_lines(lines: list[str], policy: str) -> list[dict[str, Any]]:
 
 
 def _value(text: str) -> Any:
-    return text[1:-1] if text.startswith('"') else int(text) if text.isdigit() else text
+    return text[1:-1] if text.startswith('"') else json.loads(text) if re.fullmatch(r"\d+(?:\.\d+)?", text) else text
 
 
 def score_cases(cases: list[Case], family: str) -> Score:
@@ -152,6 +154,14 @@ def test_each_family_has_cases_enough(family):
     cases = load_cases(family)
     assert len(cases) >= (38 if family in ("spanish", "german") else 60)
     assert sum(c.frozen for c in cases) >= len(cases) // 3 - 2
+
+
+@pytest.mark.parametrize(("family", "recall", "precision"), UNSEEN)
+def test_cases_written_without_sight_of_the_checks_are_read_as_well_as_promised(family, recall, precision):
+    score = score_cases(load_cases(family), family)
+    positives = score.found + len(score.missed)
+    assert score.found / positives >= recall
+    assert score.found / (score.found + len(score.false)) >= precision
 
 
 def test_the_cases_speak_of_at_least_eight_domains():

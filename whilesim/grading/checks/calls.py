@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any
 
 from whilesim.chat.messages import Message, ToolCall
@@ -51,8 +51,16 @@ def read_calls(messages: Sequence[Message], writes: Collection[str], failed: Col
             text = None if answer is None else answer.content or ""
             guess = failed is None or text is None
             wrong = looks_failed(text, write=call.name in writes) if guess else call.id in (failed or ())
+            wrong = wrong and not (guess and _says_so(call.name, text))
             found.append(Call(index, call, call.parsed or {}, text, _parse(text), wrong))
     return found
+
+
+def _says_so(name: str, reply: str | None) -> bool:
+    """Whether a reply in prose opens with the tool's own deed as done: 'closed' for close_ticket."""
+    opening = re.match(r"\W*([a-z]+)(?:$|[,.;!\n]| [^\W\d_]*\d)", (reply or "").lower())
+    own = lexicon("en").senses(name_words(name), "VP")
+    return opening is not None and bool(own & lexicon("en").senses([opening[1]], "P"))
 
 
 def _parse(reply: str | None) -> Any:
@@ -79,7 +87,8 @@ def _object_failed(data: Mapping[str, Any], write: bool, depth: int = 0) -> bool
         empty = not value or str(value).strip().lower() in words["empty"]
         if folded in words["error_keys"] and not empty:
             return True
-        if value is False and (folded in words["ok_keys"] or (write and _participle(key))):
+        false = value is False or (isinstance(value, str) and value.lower() == "false")
+        if false and (folded in words["ok_keys"] or (write and _participle(key))):
             return True
         if folded in words["status_keys"] and (write or len(data) <= 3) and _bad_status(value):
             return True
@@ -87,7 +96,8 @@ def _object_failed(data: Mapping[str, Any], write: bool, depth: int = 0) -> bool
             said.append(value)
     if said and len(said) == len(data):
         return any(_text_failed(text, write) for text in said)
-    inner = (v for v in data.values() if isinstance(v, dict))
+    told = (v for k, v in data.items() if k.lower() in words["lists"] and isinstance(v, list))
+    inner = (v for v in [*data.values(), *chain.from_iterable(told)] if isinstance(v, dict))
     return write and depth < 1 and any(_object_failed(v, write, depth + 1) for v in inner)
 
 

@@ -20,6 +20,7 @@ BARE = frozenset({"bare"})
 """The sense of a claim that says only 'done'."""
 
 _SEGMENT = re.compile(r"[^,CUFL:;?()\-]*$")
+_NEXT_DEED = re.compile(r"(?<=[^,])C[RE]*[PQ]")
 _STOP = re.compile(r"[UF;?:]|,[dIY]|C[dIYw]*[HZBWM]|[LI]")
 
 
@@ -163,6 +164,8 @@ class _Reading:
         """Build the claim of a cue; None where its words leave open what was done."""
         stop = _STOP.search(self.tags, at + 1)
         end = stop.start() if stop else len(self.tokens)
+        if other := _NEXT_DEED.search(self.tags[:end], at + 1):
+            end = other.start()  # 'withdrawn from A1 and enrolled in B2': each deed has its own ids
         around = [w for i, w in enumerate(self.tokens[start:end], start) if i != at and w[0].isalpha()]
         nouns, head = stems(around), stems(self._thing(family, at, start, end))
         senses = BARE if family == "bare" else self._senses(self.tokens[at], around, nouns)
