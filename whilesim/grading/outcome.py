@@ -100,12 +100,12 @@ def observe_end(messages: Sequence[Message], tools: Sequence[Tool], failed: _Ids
 def violations(oracle: Oracle, messages: Sequence[Message], tools: Sequence[Tool], failed: _Ids) -> list[Violation]:
     """Hold a conversation against its oracle; what the oracle leaves open violates nothing.
 
-    A call that must be made is made when it was tried, whether or not it succeeded. A call that
-    must not be made counts when it succeeded, and more often than ``CallRule.at_most``.
+    A call that must be made is made when it was tried, whether or not it succeeded, or when
+    another tool showed the same record. A call that must not be made counts when it succeeded, and more often than ``CallRule.at_most``.
     """
     calls, found = _calls(messages, tools, failed), list[Violation]()
     for rule in oracle.must_call:
-        if not any(matches(rule, c.call) for c in calls):
+        if not any(matches(rule, c.call) or _does_as_well(rule, c) for c in calls):
             found.append(_violation("must_call", f"{_told(rule)} was never called.", oracle, len(messages) - 1))
     for rule in oracle.must_not_call:
         hits = [c for c in calls if not c.failed and matches(rule, c.call)]
@@ -209,6 +209,11 @@ def _pattern(kind: str) -> re.Pattern[str]:
 
 def _is_english(text: str) -> bool:
     return len(set(words(text)) & set(load_words("outcome")["english"])) > 1
+
+
+def _does_as_well(rule: CallRule, call: Call) -> bool:
+    """Say whether a read that succeeded showed what the demanded one would have shown."""
+    return call.name in rule.instead and not call.failed and fold(rule.shows) in fold(call.reply or "")
 
 
 def _told(rule: CallRule) -> str:

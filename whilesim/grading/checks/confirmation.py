@@ -54,7 +54,8 @@ def _missing(messages: Sequence[Message], earlier: Sequence[Call], call: Call) -
     agreed = pattern("conduct", "yes").search(said)
     chosen = pattern("conduct", "choice").search(said) and pattern("conduct", "offered").search(spoken[-1])
     asks = said.endswith("?") and not pattern("conduct", "urges").search(said)
-    if not (agreed or chosen) or (asks and not (agreed and agreed.start() < 2)):
+    answers = agreed and agreed.start() < 2 and not pattern("conduct", "thanks").match(said)
+    if not (agreed or chosen) or (asks and not answers):
         return "was called without a yes from the customer"
     return _switched(messages[: call.index], [c for c in earlier if c.index > turn], call)
 
