@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from whilesim.core.errors import InputError
 from whilesim.situations.policy import Policy, name_tools, parse_policy
 
-CASES = yaml.safe_load((Path(__file__).parent / "policy_cases.yaml").read_text(encoding="utf-8"))
-DEMO = (Path(__file__).parents[2] / "whilesim" / "demo" / "policy.md").read_text(encoding="utf-8")
+HERE = Path(__file__).parent
+FILES = ("policy_cases.yaml", "policy_blind.yaml")
+CASES = [case for name in FILES for case in yaml.safe_load((HERE / name).read_text(encoding="utf-8"))]
+DEMO = (HERE.parents[1] / "whilesim" / "demo" / "policy.md").read_text(encoding="utf-8")
 TEXTS = [DEMO, *(case["text"] for case in CASES)]
 
 
@@ -49,11 +51,71 @@ def test_a_reader_finds_each_rule_in_a_clause_of_its_own(case):
     for rule in case["rules"]:
         hit = next((c for c in policy.clauses if rule["has"] in c.text and c.id not in taken), None)
         assert hit is not None, (rule["has"], texts(policy))
-        assert hit.kind == rule["kind"], hit
+        assert hit.kind in ([rule["kind"]] if isinstance(rule["kind"], str) else rule["kind"]), hit
         taken.add(hit.id)
     for text in case["not_rules"]:
         sources = [plain(case["text"][slice(*c.span)]) for c in policy.clauses]
         assert not any(plain(text) in source for source in sources), text
+    for found, name in ((policy.clauses, "clauses"), ([c for c in policy.clauses if c.kind == "handoff"], "handoffs")):
+        low, high = case.get(name, (0, 999))
+        assert low <= len(found) <= high, (name, texts(policy))
+
+
+@pytest.mark.parametrize("join", [" ", "\n\n", "\n- "], ids=["prose", "lines", "bullets"])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        "Our company has offices in Lisbon.|Customers love our summer menu.|The app was redesigned last spring.|"
+        "Breakfast is served on the terrace.|The system stores each order with its status.|Each flat has a balcony.|"
+        "Members often ask about the pool.|Feedback is collected by the quality team.|Support is a team of five people.",
+        "La tienda tiene dos plantas.|Los clientes valoran la rapidez.|La aplicación muestra el estado del pedido.",
+        "Unser Lager liegt am Stadtrand.|Der Laden wurde im Frühjahr umgebaut.|Die App zeigt den Status jeder Bestellung.",
+        "A loja fica no centro.|Os clientes gostam do nosso café.|O hotel foi renovado no ano passado.",
+        "本店位于人民路。|应用程序显示订单状态。|客户很喜欢我们的咖啡。|每个房间都有阳台。",
+        "スタッフは五人です。|アプリには注文の状況が表示されます。|お客様に人気の商品は紅茶です。|窓から海が見えます。",
+        "يقع الفندق قرب البحر.|يعرض التطبيق حالة الطلب.|يحب العملاء قهوتنا.",
+    ],
+    ids=["en", "es", "de", "pt", "zh", "ja", "ar"],
+)
+def test_facts_are_no_clauses(facts, join):
+    assert texts(parse_policy((join + join.join(facts.split("|"))).strip())) == []
+
+
+def test_an_amount_named_in_the_rule_before_goes_along_and_one_of_its_own_does_not():
+    text = "- Refunds up to $200 are paid at once.\n- Above this amount ask the duty manager.\n"
+    assert (
+        texts(parse_policy(text))[1] == "Above this amount ask the duty manager. (Refunds up to $200 are paid at once.)"
+    )
+    text = "- Pay refunds within 5 days.\n- Grant up to $30 yourself; above that amount ask first.\n"
+    assert texts(parse_policy(text))[1].endswith("above that amount ask first.")
+
+
+def test_a_dialogue_is_dropped_wherever_it_stands_and_questions_with_answers_stay():
+    spoken = "Agent\nYou must wait.\n\nCustomer\nMust I?\n\nAgent (Ada)\nNever mind, you must not.\n"
+    assert texts(parse_policy(f"Never open the crate.\n\n{spoken}")) == ["Never open the crate."]
+    asked = "Q: Can a guest pay in cash?\nA: Never accept cash.\n\nQ: Can a guest smoke?\nA: Never allow it.\n"
+    assert len(parse_policy(asked).clauses) == 2
+
+
+def test_a_bullet_with_a_picture_behind_it_keeps_its_polarity():
+    text = "- 🔒 Verify the address\n- ❌ Share passwords\n- ✅ Thank the caller\n1. 📞 Call back within an hour\n"
+    policy = parse_policy("# Rules\n\n" + text)
+    assert [(c.kind, c.text) for c in policy.clauses] == [
+        ("must", "Verify the address"),
+        ("must_not", "Share passwords"),
+        ("must", "Thank the caller"),
+        ("must", "Call back within an hour"),
+    ]
+
+
+def test_two_columns_of_dos_and_donts_are_rules_cell_by_cell():
+    text = "| Do | Don't |\n|---|---|\n| Quote the price list | Promise a date |\n"
+    policy = parse_policy(text)
+    assert [(c.kind, c.text) for c in policy.clauses] == [
+        ("must", "Do: Quote the price list"),
+        ("must_not", "Don't: Promise a date"),
+    ]
+    assert text[slice(*policy.clauses[1].span)] == "Promise a date"
 
 
 def test_an_exception_stays_with_its_rule():
@@ -169,6 +231,17 @@ def test_any_slice_of_a_document_can_be_read(text, start, size, noise):
 def test_any_text_can_be_read(text):
     if text.strip():
         parse_policy(text)
+
+
+@pytest.mark.corpus
+def test_no_slice_of_a_real_document_breaks_the_reader(shared):
+    texts = [f.read_text(encoding="utf-8") for f in sorted(shared.glob("*/*/policy.md"))]
+    for number in range(150):
+        text = texts[number % len(texts)]
+        start = number * 7919 % len(text)
+        piece = text[start : start + 40 + number * 31 % 900] + ["", "```\n", "<p>", "|", '"', "- ("][number % 6]
+        if piece.strip():
+            assert all(0 <= c.span[0] < c.span[1] <= len(piece) for c in parse_policy(piece).clauses)
 
 
 @pytest.mark.corpus

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+import yaml
+
+import whilesim
 from whilesim.situations.norms import language_of, sentences, unit
 
 
@@ -40,6 +44,19 @@ def test_orders_are_told_from_nouns(text, ordered):
         ("Never emit more than one handoff per message", True),
         ("Do not transfer the caller to a person", False),
         ("Try everything before transferring the user to a human", False),
+        ("Hand the case to the fraud unit.", True),
+        ("Complaints are passed to the shift lead.", True),
+        ("Let a human take over when you are unsure.", True),
+        ("Get a colleague from the night shift on the line.", True),
+        ("Press enquiries go to the communications office.", True),
+        ("Raise the case with your supervisor.", True),
+        ("Send the customer an e-mail with the invoice.", False),
+        ("Direct customers to the FAQ page.", False),
+        ("Forward the confirmation e-mail to the customer.", False),
+        ("Put the call on hold for at most a minute.", False),
+        ("Route the parcel to the nearest depot.", False),
+        ("Ask the customer to send the case number to us.", False),
+        ("Transfer the funds to the customer's account.", False),
         ("The bank transfer takes two days", False),
         ("Transfer funds between accounts on request", False),
         ("Forward the file to archive_folder", False),
@@ -131,3 +148,11 @@ def test_the_language_is_told_by_script_and_small_words(text, code):
 
 def test_a_short_text_takes_the_language_of_its_document():
     assert language_of("Storno", "de") == "de"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(whilesim.__file__).parent / "words").glob("*.yaml")), ids=lambda p: p.stem
+)
+def test_word_lists_are_read_alike_with_and_without_the_fast_loader(path):
+    text = path.read_text(encoding="utf-8")
+    assert yaml.safe_load(text) == yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))

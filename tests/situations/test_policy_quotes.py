@@ -7,9 +7,12 @@ import json
 import re
 
 import pytest
+from stub import Stub
 
+from whilesim.cards.planning import plan
+from whilesim.chat.endpoint import Endpoint
 from whilesim.chat.messages import Message
-from whilesim.chat.models import Reply
+from whilesim.chat.models import Model, Reply
 from whilesim.core.errors import InputError, ModelError
 from whilesim.situations.policy import extract_policy, parse_policy
 from whilesim.situations.quotes import PART, parts_of
@@ -164,3 +167,41 @@ def test_a_failing_endpoint_is_told_and_an_empty_text_never_sent():
         asyncio.run(extract_policy(TEXT, FakeChat(ModelError("down", reason="server"))))
     with pytest.raises(InputError, match="the policy is empty"):
         asyncio.run(extract_policy(" ", FakeChat()))
+
+
+def copy_rules(body):
+    """Answer like a model: one clause for each line of the asked part that begins with 'Never', and one invented."""
+    part = body["messages"][0]["content"].split("<policy>")[1]
+    copied = [clause(line, kind="must_not") for line in re.findall(r"^Never .*$", part, re.MULTILINE)]
+    return json.dumps({"clauses": [*copied, clause("Always give 40 percent off.")], "left_out": []})
+
+
+def test_over_the_wire_a_long_policy_is_asked_in_parts_and_an_invented_clause_is_dropped_and_told():
+    text = "\n\n".join(f"Never open crate {n} before its seal was photographed by the night shift." for n in range(120))
+
+    async def ask(url):
+        chat = Endpoint(Model("m", base_url=url, api_key="x"))
+        try:
+            return await extract_policy(text, chat)
+        finally:
+            await chat.close()
+
+    with Stub(copy_rules) as stub:
+        policy = asyncio.run(ask(stub.url))
+    assert stub.count == len(list(parts_of(text))) > 2
+    assert len(policy.clauses) == 120
+    assert all(text[slice(*c.span)] == c.text for c in policy.clauses)
+    assert (
+        f"120 clauses read by the model, {stub.count} of its clauses refused, 0 read by word lists" in policy.notes[0]
+    )
+    assert sum("Always give 40 percent off" in note for note in policy.notes) == stub.count
+
+
+def test_a_plan_gives_the_policy_model_room_for_its_answer_and_tells_what_was_unreadable():
+    tools = [{"name": "open_crate", "parameters": {"type": "object", "properties": {}}}]
+    with Stub(lambda body: "I would rather not.") as stub:
+        model = Model("m", base_url=stub.url, api_key="x", max_tokens=100)
+        made = plan(tools=tools, system_prompt=TEXT, situations=4, policy_model=model)
+    assert stub.bodies[0]["max_tokens"] >= 4096
+    assert [c.text for c in made.policy.clauses] == [c.text for c in parse_policy(TEXT).clauses]
+    assert any("could not be read; what they lack was read by word lists" in note for note in made.notes)

@@ -41,7 +41,13 @@ class Block:
 
 
 _LISTS = load_words("policy_marks")
-_ITEM = re.compile(rf"(?P<mark>{'|'.join(_LISTS['bullets'] + _LISTS['numbers'])})\s*(?=\S)", re.IGNORECASE)
+_PICTURE = "|".join(_LISTS["bullets"][1:])  # '- ❌ ...' has two marks, and so has '6.1 (a) ...'
+_ITEM = re.compile(
+    rf"(?P<mark>(?:{'|'.join(_LISTS['bullets'] + _LISTS['numbers'])})(?:\s+(?:{_PICTURE})(?=\s))?)"
+    r"(?:\s*(?P<letter>\([a-z\d]{1,2}\)))?\s*(?=\S)",
+    re.IGNORECASE,
+)
+_EMOJI = "\U0001f000"  # pictures stand from here on: bullets to some, ornaments of headings to others
 _HEADING = re.compile(r"(#{1,6})(?:[ \t]+|(?<=##)(?=[^\s#\d]))(.*?)[ \t]*#*[ \t]*$")
 _BREAK = re.compile(r"([-*_=~])(?:[ \t]*\1){2,}[ \t]*$")
 _SEPARATOR = re.compile(r"(?=.*\|)\|?[\s:|-]*-{2,}[\s:|-]*$")
@@ -156,11 +162,11 @@ class _Reader:
             self._add("quote", start + skip, start + len(line))
 
     def _item(self, item: re.Match[str], start: int, indent: int) -> None:
-        numbered = re.search(r"\w", item["mark"]) is not None
+        numbered = re.search(r"\w", item["mark"]) is not None and "[" not in item["mark"]
         self.group += not self.items  # bullets at the indent of an open number stand under it
         self.items = [i for i in self.items if i[0] < indent or (i[0] == indent and i[1] and not numbered)]
         block = self._add("item", start + item.end(), start + len(item.string), mark=item["mark"])
-        self.items.append((indent, numbered, block))
+        self.items.append((indent + max(0, item.start("letter")), numbered, block))  # '6.1 (a)' stands beside '(b)'
 
     def _text(self, number: int, line: str, start: int, indent: int) -> None:
         if self.blocks and not self.fresh and self._joins(self.blocks[-1], line, indent, self.widths[number]):
@@ -182,18 +188,21 @@ class _Reader:
         if last.kind == "item" and self.items and indent > self.items[-1][0]:
             return True
         flows = width >= 55 and len(written.rsplit("\n", 1)[-1].strip()) > 0.72 * width and not written.endswith(_COLON)
-        return flows or line[0].islower() or not (line[0].isascii() or line[0].isupper())
+        begun = line[0].islower() and not written[0].islower()  # who writes all in lower case begins lines so
+        return flows or begun or not (line[0].isascii() or line[0].isupper())
 
     def _is_numbered_title(self, number: int, item: re.Match[str]) -> bool:
         """Say whether ``6. REFUNDS`` is a heading: what follows is not its neighbour in a list."""
         mark, body = item["mark"], item.string[item.end() :]
         later = next((n for n in range(number + 1, len(self.lines)) if self.lines[n][1]), None)
-        if later is None or not (mark[0].isalnum() or mark[0] == "§") or not self._is_title_like(body):
+        picture = mark[0] > _EMOJI
+        if later is None or not (mark[0].isalnum() or mark[0] == "§" or picture) or not self._is_title_like(body):
             return False
         after = _ITEM.match(self.lines[later][1])
         if after:
             dotted = re.match(r"\d+\.\d", after["mark"]) and not re.match(r"\d+\.\d", mark)
-            return bool(dotted) or (mark[0] in "一二三四五六七八九十第§" and after["mark"][0] != mark[0])
+            chapter = picture or mark[0] in "一二三四五六七八九十第§" or mark[:2].isalpha()
+            return bool(dotted) or (chapter and after["mark"][:1] != mark[:1] and after["mark"][0] < _EMOJI)
         start, follows = self.lines[later]
         indented = self.text[start - 1 : start] in (" ", "\t")
         return not indented and follows[0] not in "#|"

@@ -1,6 +1,6 @@
 """Docstrings: what a docstring says of a function's arguments, its reply, and an example call.
 
-Google and NumPy styles. The description is what is left when these are taken out.
+Google, NumPy and Sphinx styles. The description is what is left when these are taken out.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ _SECTION = re.compile(
 )
 _GOOGLE = re.compile(r"^[-* ]*`?(\w+)`?\s*(?:\(((?:[^()]|\([^()]*\))*)\))?\s*:\s*(.*)$")
 _NUMPY = re.compile(r"^\*{0,2}(\w+)(?:\s*,\s*\w+)*\s*(?::\s*(.*))?()$")
+_SPHINX = re.compile(
+    r"^:(param|parameter|arg|argument|key|keyword|type|returns?|rtype|raises?)(?:[ \t]+([^:\n]*))?:(.*(?:\n(?:[ \t]+\S.*|[ \t]*$))*)",
+    re.MULTILINE,
+)
 _SHOWN = re.compile(
     r"\b(?:examples?|returns?|sample|response|reply|output)\b[^:{\[]{0,40}:?\s*(?=[{\[])", re.IGNORECASE
 )
@@ -46,6 +50,7 @@ class Docstring:
 def read_docstring(text: str | None, names: Sequence[str] = ()) -> Docstring:
     """Take a docstring apart; ``names`` are the function's arguments in order, for positional examples."""
     found, shown, text = Docstring(), "", inspect.cleandoc(text or "")
+    text = _SPHINX.sub(lambda field: _add_field(field, found), text)
     matches = list(_SECTION.finditer(text))
     parts = [text[: matches[0].start()] if matches else text]
     for match, after in zip_longest(matches, matches[1:]):
@@ -68,6 +73,19 @@ def described_examples(description: str) -> tuple[Example, ...]:
         if isinstance(reply, (dict, list)) and reply:
             return (({}, reply),)
     return ()
+
+
+def _add_field(field: re.Match[str], found: Docstring) -> str:
+    """Take in Sphinx's ``:param str name: ...`` or ``:type name: ...``; return what stays in the text."""
+    kind, (*types, name), said = field[1], (field[2] or "").split() or [""], " ".join(field[3].split())
+    if kind == "type":
+        found.types[name] = said
+    elif kind in ("return", "returns"):
+        return f"\nReturns: {said}\n"
+    elif kind not in ("rtype", "raise", "raises"):
+        found.arguments[name] = said
+        found.types[name] = " ".join(types) or found.types.get(name, "")
+    return ""
 
 
 def _add_arguments(body: str, found: Docstring, entry: re.Pattern[str]) -> None:

@@ -42,13 +42,18 @@ _REGION = re.compile(r"^[ \t]*<(/?)([a-zA-Z][\w-]*)>[ \t]*$", re.MULTILINE)
 _TITLE = re.compile(r"\b(?:title|question|label|summary|header)\s*=\s*\{?([\"'])(.+?)\1")
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w-]*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _SPOKEN = re.compile(r"[\"“«][^\"”»]*(?:[\"”»]|\Z)")
+_TURN = rf"[ \t>*_]*(?:{'|'.join(n for n in load_words('policy_shared')['speakers'] if len(n) > 1)})(?: \([^()\n]*\))?[*_ \t]*"
+_DIALOGUE = re.compile(
+    rf"^(?:{_TURN}(?:[:：][^\n]*|(?=\n[^\n]))(?:\n(?![ \t]*(?:[#|*-]|\d|\Z))(?!{_TURN}(?:[:：]|$))[^\n]+)*\n*){{3,}}",
+    re.MULTILINE | re.IGNORECASE,
+)
 _SPEAKER = re.compile(r"^\W*([^\W\d_][\w ]{0,20})\s*[:：]", re.MULTILINE)
 
 
 def read_document(source: str) -> Document:
     """Return the source as markdown with the place of each character; never fails on a text."""
     text = source.replace("\r\n", " \n").replace("\r", "\n").translate(_ODD)
-    text = _name_regions(_FENCE.sub(_open_fence, _BLANKED.sub(_blank, text)))
+    text = _DIALOGUE.sub(_blank_dialogue, _name_regions(_FENCE.sub(_open_fence, _BLANKED.sub(_blank, text))))
     closed = {tag[2] for tag in _TAG.finditer(text) if tag[1] or tag[0].endswith("/>")}
     tags = [tag for tag in _TAG.finditer(text) if _is_markup(tag[2], closed)]
     if sum(1 for tag in tags if tag[2].lower() not in _INLINE) >= 3:
@@ -58,6 +63,12 @@ def read_document(source: str) -> Document:
 
 def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
+
+
+def _blank_dialogue(turns: re.Match[str]) -> str:
+    """Blank turns of speech; three headings that happen to be called like speakers are none."""
+    names = [re.sub(r"\s*\(.*|\W+", "", name).casefold() for name in re.findall(rf"^{_TURN}", turns[0], re.M | re.I)]
+    return _blank(turns) if 1 < len(set(names)) < len(names) else turns[0]
 
 
 def _is_markup(name: str, closed: Collection[str]) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from whilesim.situations.blocks import Block, cells, clean, read_blocks
-from whilesim.situations.norms import ClauseKind, Unit, cue, language_of, sentences, shared, unit
+from whilesim.situations.norms import PLACEHOLDER, ClauseKind, Unit, cue, language_of, sentences, shared, unit
 from whilesim.situations.roles import (
     DUTIES,
     NO_LEAD,
@@ -93,9 +93,13 @@ class _Drafter:
         return [(self._said(start + s, start + e), start + s, start + e) for s, e in found]
 
     def _role(self, block: Block, lead: Lead) -> str:
-        """Return the role of the label or of the innermost heading that has one; the title only says rules."""
+        """Return the role of the label or of the innermost heading that has one.
+
+        The title only says rules, and only of what stands right below it.
+        """
         roles = [(h, role_of(h)) for h in reversed(block.headings)]
-        told = (r for h, r in roles if r and (h != self.title or r in ("rules", "procedure", "handoff")))
+        alone = len(block.headings) == 1
+        told = (r for h, r in roles if r and (h != self.title or (alone and r in ("rules", "procedure", "handoff"))))
         return lead.role or next(told, "")
 
     def read(self, index: int, block: Block) -> None:
@@ -104,7 +108,9 @@ class _Drafter:
         role = self._role(block, lead)
         if block.kind == "heading" or role == "example" or self._keyed(index, block):
             return
-        if block.kind == "row":
+        if block.kind == "row" and _is_do_and_dont(block.header):
+            self._cells(block)
+        elif block.kind == "row":
             self._row(block, role, lead)
         elif block.kind == "item" or TOOL_LINE.match(self._whole(block).text):
             self._item(block, role, lead)
@@ -142,14 +148,17 @@ class _Drafter:
         parts = self._sentences(block.start, block.end)
         if parts and self._announce(index, parts[-1][0]):
             parts.pop()
-        mission = False
+        mission, asked = False, lead
         for said, start, end in parts:
-            mission = mission or said.starts("persona")
+            mission, above = mission or said.starts("persona"), asked
+            asked = Lead(said.text, "label") if said.text.endswith(("?", "？", "؟")) else lead
             if self._joins(block, said, end) or self._is_speech(said, block):
                 continue
             apart = role in ("meta", "facts", "tools", "script")
-            if accepts_fact(said, role) if apart else accepts_prose(said, mission=mission):
-                self._add(block, said, start, end, lead)
+            manner = any(shared("manners").search(h) for h in block.headings[-1:]) and said.length <= 12
+            taken = accepts_fact(said, role) if apart else accepts_prose(said, mission=mission)
+            if taken or (manner and not said.excluded()):
+                self._add(block, said, start, end, above)
 
     def _item(self, block: Block, role: str, lead: Lead) -> None:
         said, end = self._whole(block), block.end
@@ -159,7 +168,9 @@ class _Drafter:
             self.leads[block] = self._lead(said, lead)
             if said.text.endswith(_COLON):  # its last sentence belongs to the items below
                 end = self._sentences(block.start, block.end)[-1][1]
-            elif block.children[0].kind == "item" and (not said.strong or said.length < 4):
+            elif block.children[0].kind == "item" and (
+                not said.strong or said.length < 4 or role_of(said.text) == "forbid"
+            ):
                 end = block.start
         for start, stop in self._rules_in(block.start, end):
             part = self._said(start, stop)
@@ -199,10 +210,22 @@ class _Drafter:
         text = self._with_context(unit("; ".join(told), said.language), block, lead, heading=True)
         self.drafts.append(Draft(said.text, text, kind, block, block.start, block.end))
 
+    def _cells(self, block: Block) -> None:
+        """Read each cell of a table "Do | Don't" as a rule of its own."""
+        end = block.start
+        for header, cell in zip(block.header, cells(self.text[block.start : block.end]), strict=False):
+            start = self.text.index(cell, end)
+            end = start + len(cell)
+            said = unit(clean(cell), self.language)
+            if said.length > 1:
+                kind = "must_not" if role_of(header) == "forbid" else said.kind("must")
+                self.drafts.append(Draft(said.text, f"{header}: {said.text}", kind, block, start, end))
+
     def _keyed(self, index: int, first: Block) -> bool:
         """Read ``When: ...`` and ``Action: ...`` lines as one rule; true when the block begins such lines."""
         told: list[tuple[Block, str, str, str]] = []
-        for block in self.blocks[index:]:
+        for number in range(index, len(self.blocks)):
+            block = self.blocks[number]
             pair = self._whole(block).key
             same = (block.kind, block.parent, block.headings) == (first.kind, first.parent, first.headings)
             role = key_role(pair[0]) if pair and same else ""
@@ -234,22 +257,39 @@ class _Drafter:
         return last.block is block or hard
 
     def _add(self, block: Block, said: Unit, start: int, end: int, lead: Lead) -> None:
-        kind = self._kind(said, lead, self._role(block, lead), block.mark)
+        kind = self._kind(said, block, lead)
         said = unit(_TRAILING.sub("", said.text), said.language)
         text = self._with_context(said, block, lead, heading=_leans(said, block, kind))
+        if self._refers_back(said, block):
+            text += f" ({self.drafts[-1].core})"
         self.drafts.append(Draft(said.text, text, kind, block, start, end))
 
-    def _kind(self, said: Unit, lead: Lead, role: str, mark: str) -> ClauseKind:
+    def _refers_back(self, said: Unit, block: Block) -> bool:
+        """Say whether "above this amount" means an amount in the rule before, and not one of its own."""
+        found = cue(said.language, "back_reference").search(said.text)
+        last = self.drafts[-1] if found and self.drafts else None
+        if not found or not last or last.block.headings != block.headings:
+            return False
+        own, before = (unit(text, said.language) for text in (said.text[: found.start()], last.core))
+        return not own.amount and (before.amount or PLACEHOLDER.search(before.text) is not None)
+
+    def _kind(self, said: Unit, block: Block, lead: Lead) -> ClauseKind:
+        role, mark = self._role(block, lead), block.mark
+        if said.has("exception"):  # what the exception denies is not what the rule forbids
+            parts = [unit(said.text[s:e], said.language) for s, e in sentences(said.text)]
+            rule = " ".join(part.text for part in parts if not part.starts("exception"))
+            said = unit(rule, said.language) if rule else said
         if lead.type == "open":
             return unit(lead.consequence, said.language).kind("must") if lead.consequence else said.kind()
         if lead.type in ("handoff", "must_not", "may", "condition"):
             return cast(ClauseKind, lead.type)
-        if role == "forbid" or mark[:1] in tuple("❌✗✘🚫⛔"):
+        if (role == "forbid" and (mark or not said.strong)) or re.search(r"[❌✖✗✘🚫⛔👎]|:(?:x|no)", mark):
             return "must_not"
         role = role_of(said.key[0]) if said.key and role_of(said.key[0]) in DUTIES else role
         if role == "handoff" and not (said.orders or said.starts("must_not")):
             return "handoff"
-        duty = lead.type == "must" or TOOL_LINE.match(said.text) or (role in DUTIES and not said.amount)
+        states = said.amount or shared("conditional").match("".join(block.headings[-1:]))  # 'When we refund'
+        duty = lead.type == "must" or TOOL_LINE.match(said.text) or (role in DUTIES and not states)
         return said.kind("must" if duty else "condition")
 
     def _with_context(self, said: Unit, block: Block, lead: Lead, *, heading: bool) -> str:
@@ -261,6 +301,11 @@ class _Drafter:
         return f"{told} → {lead.consequence}" if lead.consequence else told
 
 
+def _is_do_and_dont(header: tuple[str, ...]) -> bool:
+    others = [h for h in header if role_of(h) != "forbid"]
+    return len(header) == 2 and len(others) == 1 and shared("do_headers").match(others[0]) is not None
+
+
 def _is_generic(text: str, said: Unit) -> bool:
     plain = unit(re.sub(r"^[\W\d_]+|[\W_]+$", "", text), said.language)
     named = [
@@ -268,7 +313,8 @@ def _is_generic(text: str, said: Unit) -> bool:
         cue(said.language, "generic_heading"),
         cue("en", "generic_heading"),
     ]
-    return any(p.fullmatch(plain.text) for p in named) or plain.starts("persona", "intro")
+    told = plain.starts("persona", "intro") or shared("greetings").match(plain.text)
+    return bool(told) or any(p.fullmatch(plain.text) for p in named)
 
 
 def _leans(said: Unit, block: Block, kind: ClauseKind) -> bool:

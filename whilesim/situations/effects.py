@@ -45,7 +45,8 @@ def infer_effect(draft: Draft, description: str, *, keyed: bool) -> tuple[Effect
         if found is not None:
             effect, why = found
             return ("read", f"{why}, of a record") if effect == "compute" and keyed else (effect, why)
-    if case.text.split(" ", 1)[0] in _words("nouns"):
+    opening = case.text.split(" ", 2)
+    if opening[0] in _words("nouns") or _words("behind_nouns") & set(opening[1:2]):
         return "read", "the description is a noun phrase (unsure)"
     return "write", "nothing says that it only reads (unsure)"
 
@@ -135,7 +136,7 @@ def _handoff_name(case: _Case) -> _Found:
         return "handoff", "the name says hand-off"
     start = next((i for i, word in enumerate(words) if word in handing), len(words))
     rest = words[start + 1 :]
-    if not rest or _words("goods") & set(rest):
+    if not rest or _words("goods") & set(rest) or (words[start] in _words("handing_only_to") and rest[0] != "to"):
         return None
     if _words("persons") & set(rest):
         return "handoff", f"{words[start]!r} and a person in the name"
@@ -172,10 +173,10 @@ def _http(case: _Case) -> _Found:
 def _named(case: _Case) -> _Found:
     """Read the effect off the first word of the name; where that may be a noun, the description decides."""
     found = _leading(case.words, "name")
-    if found is None or case.words[0] not in _words("either"):
+    if not _words("either") & set(case.words[:1]):
         return found
     told = _described(case)
-    return found if told is None or told[1].startswith(repr(case.words[0])) else told
+    return found if told is None or (found and told[1].startswith(repr(case.words[0]))) else told
 
 
 def _described(case: _Case) -> _Found:

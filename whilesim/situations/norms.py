@@ -125,7 +125,7 @@ class Unit:
         """The main clause is an order: ``Ask for``, ``If it fails, try again``, ``Verifique``."""
         text = self.text.lstrip(_OPENING)
         if self.language == "en":
-            return _orders_in_english(text)
+            return any(_orders_in_english(part.lstrip()) for part in text.split(";"))
         order = cue(self.language, "imperative")
         return any(order.match(part) for part in (text, *re.split(r"[,，、،:：]\s*", text)[1:3]))
 
@@ -155,7 +155,8 @@ class Unit:
         Args:
             fragment: One word is enough, because a lead-in or a list of prohibitions completes it.
         """
-        if self.length < 2 - fragment or _ALONE.fullmatch(self.text):
+        bare = self.text.lstrip(_OPENING)
+        if self.length < 2 - fragment or _ALONE.fullmatch(self.text) or shared("greetings").match(bare):
             return True
         if self.key:
             name, value = self.key
@@ -171,8 +172,8 @@ class Unit:
         """Return the kind of what is known to be a rule; ``fallback`` decides a fragment."""
         if self.hands_off:
             return "handoff"
-        if self.orders and not self._forbids_first:
-            return "must"
+        if self.orders:
+            return "must_not" if self._forbids_first else "must"
         if self.main_has("must_not"):
             return "must_not"
         if not self.main_has("must"):
@@ -184,7 +185,7 @@ class Unit:
 
     @property
     def _forbids_first(self) -> bool:
-        found = cue(self.language, "must_not").search(self._main) or cue(self.language, "weak_not").search(self._main)
+        found = cue(self.language, "must_not").search(self._main) or cue(self.language, "nothing").search(self._main)
         return found is not None and len(self._main[: found.start()].split()) <= (2 if self.language == "en" else 4)
 
 
@@ -202,7 +203,7 @@ def _english() -> dict[str, Any]:
 
 
 def _orders_in_english(text: str) -> bool:
-    lists = _english()
+    lists, text = _english(), text.lower() if text.isupper() else text
     for _ in range(3):
         opening = lists["leading"].match(text) or _LABEL.match(text)
         text = text[opening.end() :].lstrip(_OPENING) if opening else text

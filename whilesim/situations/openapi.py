@@ -11,9 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from whilesim.core.errors import InputError
+from whilesim.core.text import name_words
 from whilesim.situations.dialects import Draft
 from whilesim.situations.schemas import listed, mapping, plain_schema, point
 
+_SEARCHES = frozenset({"search", "query", "find", "filter", "lookup", "list", "read", "get", "count", "preview"})
 _METHODS = ("get", "head", "post", "put", "patch", "delete")
 
 
@@ -62,8 +64,18 @@ def _draft(document: Mapping[str, Any], path: str, item: Mapping[str, Any], meth
         examples=examples,
         effect=operation.get("x-effect"),
         method=method.upper(),
+        annotations={"readOnlyHint": True} if method == "post" and _only_reads(path, operation) else {},
         original={"path": path, "method": method, **operation},
     )
+
+
+def _only_reads(path: str, operation: Mapping[str, Any]) -> bool:
+    """Say whether a POST asks for reading scopes alone, or its path ends in a word such as ``search``."""
+    needs = [names for need in listed(operation.get("security")) for names in mapping(need).values()]
+    scopes = [set(name_words(str(scope))) for names in needs for scope in listed(names)]
+    if scopes:
+        return all(scope & {"read", "readonly", "view"} for scope in scopes)
+    return bool(set(name_words(path.rsplit("/", 1)[-1])) & _SEARCHES)
 
 
 def _body_fields(

@@ -87,10 +87,12 @@ def accepts_item(said: Unit, role: str, lead: Lead, mark: str) -> bool:
         return True
     if role in ("meta", "facts", "script"):
         return accepts_fact(said, role)
+    if said.has("descriptive") and not (said.orders or said.firm or said.amount or said.has("only")):
+        return False
     if role in DUTIES:
         return said.length > 1
     numbered = re.search(r"\w", mark) is not None and said.length > 2
-    return numbered or said.strong or said.amount or said.has("only", "if", "weak_not")
+    return numbered or said.strong or said.amount or said.has("only", "if", "weak_not", "back_reference", "statement")
 
 
 def accepts_fact(said: Unit, role: str) -> bool:

@@ -164,7 +164,10 @@ def names_record(name: str, schema: Any = None) -> bool:
         return False
     if words and (words[-1] in ids["last"] or words[0] in ids["last"]):
         return True
-    if len(words) > 1 and words[-1] in ids["numbers"] and words[-2] in ids["nouns"]:
+    pair = [word for word in words if word not in ("de", "do", "da", "del")]
+    if len(pair) > 1 and pair[-1] in ids["numbers"] and pair[-2] in ids["nouns"]:
+        return True
+    if len(pair) > 1 and pair[0] in ids["numbers"] and pair[1] in ids["nouns"]:  # 'numero_de_pedido'
         return True
     return bool(ids["glued"].fullmatch("".join(words)) or ids["described"].match(text))
 
