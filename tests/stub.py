@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["status", "hang", "reset", "disconnect", "truncated", "drip", "raw"]
+Kind = Literal["status", "hang", "reset", "disconnect", "cut", "truncated", "drip", "raw"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Fault:
 
 
 HANG, RESET, DISCONNECT = Fault("hang"), Fault("reset"), Fault("disconnect")
-TRUNCATED, DRIP = Fault("truncated"), Fault("drip")
+CUT, TRUNCATED, DRIP = Fault("cut"), Fault("truncated"), Fault("drip")
+"""Reset in the middle of the body; half a body as if it were whole; a byte now and then."""
 Plan = Callable[[int, dict[str, Any]], Fault | None] | Sequence[Fault | None]
 Answer = Callable[[dict[str, Any]], Any]
 
@@ -48,9 +49,9 @@ def refuse(status: int, text: str = "no", *, retry_after: Any = None, **headers:
     return Fault("status", status, headers, json.dumps({"error": {"message": text, "code": None}}))
 
 
-def say_raw(text: str) -> Fault:
+def say_raw(text: str, **headers: str) -> Fault:
     """Answer with status 200 and this body."""
-    return Fault("raw", 200, text=text)
+    return Fault("raw", 200, headers, text=text)
 
 
 def answer_plainly(body: dict[str, Any]) -> Any:
@@ -94,6 +95,7 @@ class Stub:
         capacity: More requests than this at a time are refused with 429.
         key: When given, any other key is refused with 401.
         record: Keep the bodies; a long benchmark does not want them.
+        ready: From a request's bytes to an answer's: nothing is parsed, and ``answer`` is not used.
     """
 
     def __init__(
@@ -106,7 +108,9 @@ class Stub:
         key: str | None = None,
         record: bool = True,
         models: Sequence[str] = ("stub",),
+        ready: Callable[[bytes], bytes] | None = None,
     ) -> None:
+        self.ready = (lambda _: answer) if isinstance(answer, bytes) and not record else ready
         self.answer, self.plan, self.latency, self.capacity = answer, plan, latency, capacity
         self.key, self.record, self.models = key, record, list(models)
         self.bodies: list[dict[str, Any]] = []
@@ -145,6 +149,17 @@ class Stub:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def restart(self, seconds: float) -> None:
+        """Drop all connections and listen to nobody for so long; from any thread."""
+        asyncio.run_coroutine_threadsafe(self._restart(seconds), self._loop)
+
+    async def _restart(self, seconds: float) -> None:
+        self._server.close()
+        for connection in list(self._connections):
+            connection.drop()
+        await asyncio.sleep(seconds)
+        await self.start(int(self.url.split(":")[2].split("/")[0]))
 
     def fault(self, number: int, body: dict[str, Any], headers: Mapping[str, str]) -> Fault | None:
         """Return what goes wrong with this request."""
@@ -208,10 +223,13 @@ class _Connection(asyncio.Protocol):
             listed = [{"id": m, "object": "model", "created": 0, "owned_by": "x"} for m in stub.models]
             self.send(200, json.dumps({"object": "list", "data": listed}).encode())
             return
+        if path.endswith("/count"):  # for a benchmark whose clients run in processes of their own
+            self.send(200, json.dumps({"count": stub.count, "most_busy": stub.most_busy}).encode())
+            return
         number, stub.count = stub.count, stub.count + 1
         stub.busy += 1
         stub.most_busy = max(stub.most_busy, stub.busy)
-        body: dict[str, Any] = {} if isinstance(stub.answer, bytes) and not stub.record else json.loads(raw)
+        body: dict[str, Any] = {} if stub.ready else json.loads(raw)
         if stub.record:
             stub.bodies.append(body)
             stub.headers.append(headers)
@@ -222,14 +240,14 @@ class _Connection(asyncio.Protocol):
             return
         wait = stub.latency(stub.busy) if callable(stub.latency) else stub.latency
         if wait:
-            asyncio.get_running_loop().call_later(wait, self.succeed, body, len(raw))
+            asyncio.get_running_loop().call_later(wait, self.succeed, body, raw)
         else:
-            self.succeed(body, len(raw))
+            self.succeed(body, raw)
 
-    def succeed(self, body: dict[str, Any], size: int) -> None:
+    def succeed(self, body: dict[str, Any], raw: bytes) -> None:
         self.stub.busy -= 1
         self.stub.answered += 1
-        self.send(200, self.stub.complete(body, size))
+        self.send(200, self.stub.ready(raw) if self.stub.ready else self.stub.complete(body, len(raw)))
 
     async def fail(self, fault: Fault, body: dict[str, Any], size: int) -> None:
         try:
@@ -239,6 +257,11 @@ class _Connection(asyncio.Protocol):
                 self.drop()
             elif fault.kind == "disconnect" and self.transport is not None:
                 self.transport.close()
+            elif fault.kind == "cut":
+                whole = self.stub.complete(body, size)
+                self.send(200, whole[: len(whole) // 2], length=len(whole))
+                await asyncio.sleep(0.01)
+                self.drop()
             elif fault.kind == "truncated":
                 whole = self.stub.complete(body, size)
                 self.send(200, whole[: len(whole) // 2])
@@ -257,22 +280,56 @@ class _Connection(asyncio.Protocol):
             self.transport.write(piece)
             await asyncio.sleep(seconds)
 
-    def send(self, status: int, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+    def send(
+        self, status: int, data: bytes, headers: Mapping[str, str] | None = None, length: int | None = None
+    ) -> None:
         if self.transport is None:
             return
-        extra = "".join(f"{k}: {v}\r\n" for k, v in (headers or {}).items())
-        head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n{extra}\r\n"
-        self.transport.write(head.encode() + data)
+        told = {"Content-Type": "application/json", "Content-Length": len(data) if length is None else length}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in {**told, **(headers or {})}.items())
+        self.transport.write(f"HTTP/1.1 {status} X\r\n{lines}\r\n".encode() + data)
 
 
-async def _serve(port: int, latency: float, tokens: int) -> None:
-    text = "This is what the model says. " * (tokens // 6)
-    usage = {"prompt_tokens": 900, "completion_tokens": tokens}
-    ready = Stub().complete({"messages": [], "model": "stub"}, 0)
-    whole = {**json.loads(ready), "usage": usage}
-    whole["choices"][0]["message"]["content"] = text
-    stub = Stub(json.dumps(whole).encode(), latency=latency, record=False)
-    await stub.start(port)
+class Players:
+    """Agent and customer of a whole run, told apart by a request's bytes: quick enough for a benchmark.
+
+    The agent calls the first tool, then speaks; a customer has no tools and goes on asking.
+    """
+
+    def __init__(self) -> None:
+        says = "I have looked at it, and this is what I can tell you about it for now. " * 3
+        self._speech = self._write({"content": says})
+        self._question = self._write({"content": "All right, and what about the other thing that I asked you about?"})
+        self._calls: dict[bytes, bytes] = {}
+
+    def __call__(self, raw: bytes) -> bytes:
+        head = raw[: raw.find(b'"messages"')]
+        if b'"tools"' not in head:
+            return self._question
+        last = raw[raw.rfind(b'{"role"') :].split(b'"', 4)[3]
+        if last != b"user":
+            return self._speech
+        if head not in self._calls:
+            self._calls[head] = self._write(answer_plainly(json.loads(raw)))
+        return self._calls[head]
+
+    def _write(self, message: dict[str, Any]) -> bytes:
+        whole = {"usage": {"prompt_tokens": 900, "completion_tokens": 40}, **message}
+        return Stub(lambda _: whole).complete({"messages": []}, 0)
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    text = "This is what the model says. " * (options.tokens // 6)
+    whole = {"content": text, "usage": {"prompt_tokens": 900, "completion_tokens": options.tokens}}
+    ready = Stub(lambda _: whole).complete({"messages": []}, 0)
+    refused = refuse(429, retry_after=options.retry_after)
+    stub = Stub(
+        latency=options.latency,
+        record=False,
+        ready=Players() if options.play else lambda _: ready,
+        plan=(lambda n, _: refused if n * 0.618034 % 1 < options.refuse else None) if options.refuse else (),
+    )
+    await stub.start(options.port)
     print(stub.url, flush=True)
     await asyncio.Event().wait()
 
@@ -282,5 +339,7 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency", type=float, default=0.0)
     parser.add_argument("--tokens", type=int, default=180)
-    options = parser.parse_args()
-    asyncio.run(_serve(options.port, options.latency, options.tokens))
+    parser.add_argument("--refuse", type=float, default=0.0, help="share of requests answered with 429")
+    parser.add_argument("--retry-after", type=float, default=1.0)
+    parser.add_argument("--play", action="store_true", help="be agent and customer of a whole run")
+    asyncio.run(_serve(parser.parse_args()))

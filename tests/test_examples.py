@@ -10,9 +10,10 @@ import pytest
 from stub import Stub
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+NEEDY = {"ray_cluster": [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]}  # more than the light install
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", [pytest.param(p, marks=NEEDY.get(p.stem, ())) for p in EXAMPLES], ids=lambda p: p.stem)
 @pytest.mark.filterwarnings("ignore:.*judges its own")
 def test_an_example_runs(
     path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from whilesim import __version__
 from whilesim.cards.plan import Plan
-from whilesim.chat.endpoint import Endpoint, identify, is_client, preflight
+from whilesim.chat.endpoint import Endpoint, identify, is_client
 from whilesim.chat.messages import Failure, Message, Trace
 from whilesim.chat.models import Chat, Model
+from whilesim.chat.preflight import preflight
 from whilesim.chat.replies import Replies
 from whilesim.chat.throttle import Budget, Throttle
 from whilesim.conversations.engine import run_jobs
@@ -28,15 +29,17 @@ from whilesim.conversations.rollout import Case, Stage, play
 from whilesim.conversations.scripted import ScriptedAgent
 from whilesim.conversations.scripted_customer import ScriptedCustomer
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import dumps
+from whilesim.core.jsontext import dumps, read_lines
 from whilesim.core.templates import prompts_digest
 from whilesim.core.text import digest
 from whilesim.grading.checks.customer import check_customer
 from whilesim.grading.checks.run import run_checks
+from whilesim.keeping.folders import WHOLE, RowFile
 from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.rows import Row
 
 SCRIPTED = "scripted"
+_AT_HAND = 1000  # rows held as values: about 80 MB
 DEADLINE = 1800.0
 """Seconds for one conversation; the engine cuts what does not end by itself a little later."""
 
@@ -114,12 +117,12 @@ async def _play_all(
     plan: Plan, cast: Cast, chats: Mapping[str, Endpoint], how: How, journal: Journal, throttle: Throttle, wave: int
 ) -> Sequence[Row]:
     wire = [t.to_openai() for t in plan.tools]
-    cases = [Case(card=c, rollout=r, seed=plan.seed) for c in plan.cards for r in range(how.rollouts)]
+    cases = _cases(plan, how)
     if any(case.id not in journal for case in cases):
-        await preflight(chats, wire)
+        await preflight(chats, wire, plan.system_prompt)
     stage = Stage(
-        agent=_agent(cast.agent, chats.get("agent")),
-        customer=_customer(cast.customer, chats.get("customer")),
+        agent=seat_agent(cast.agent, chats.get("agent")),
+        customer=seat_customer(cast.customer, chats.get("customer")),
         system_prompt=plan.system_prompt,
         tools=plan.tools,
         customer_tools=plan.customer_tools,
@@ -140,19 +143,45 @@ async def _play_all(
         clean=lambda row: not row["failure"] and not any(f["severity"] == "drop" for f in row["findings"]),
         lost=desk.lost,
     )
-    order = [case.id for case in cases]
-    journal.finish(order)
+    return _conclude(plan, cast, how, journal, desk.made)
+
+
+def join_parts(plan: Plan, cast: Cast, how: How, folders: Iterable[str]) -> Sequence[Row]:
+    """Put the rows that shards of a plan left in their folders into the run's own, as if it had played them."""
+    with Journal(how.run_dir, fingerprint=_fingerprint(plan, cast, how)) as journal:
+        for folder in folders:
+            for _, row in read_lines(os.path.join(folder, "rows.jsonl")):
+                if row["id"] not in journal:
+                    journal.append(row)
+        return _conclude(plan, cast, how, journal, {})
+
+
+def _cases(plan: Plan, how: How) -> list[Case]:
+    return [Case(card=c, rollout=r, seed=plan.seed) for c in plan.cards for r in range(how.rollouts)]
+
+
+def _conclude(plan: Plan, cast: Cast, how: How, journal: Journal, made: Mapping[str, Row]) -> Sequence[Row]:
+    """Put the folder in order and return its rows, which stay on the disk where they are many.
+
+    ``made`` are rows that need not be read again; the journal also holds those that a refill has added.
+    """
+    journal.finish([case.id for case in _cases(plan, how)])
     journal.write_manifest(describe_run(plan, cast, how).model_dump(mode="json"))
-    return [Row.from_json(row) for row in journal.rows(order)]
+    path = None if journal.folder is None or journal.problem else journal.folder / "rows.jsonl"
+    if path is not None and path.stat().st_size > WHOLE:
+        return RowFile.open(path)
+    return [made.get(row_id) or Row.from_json(journal.read(row_id)) for row_id in journal.ids]
 
 
-def _agent(spec: Any, chat: Chat | None) -> Agent:
+def seat_agent(spec: Any, chat: Chat | None) -> Agent:
+    """Return the player that a specification and its endpoint make."""
     if chat is not None:
         return ModelAgent(chat)
     return ScriptedAgent() if spec == SCRIPTED else FunctionAgent(spec)
 
 
-def _customer(spec: Any, chat: Chat | None) -> Customer:
+def seat_customer(spec: Any, chat: Chat | None) -> Customer:
+    """Return the player that a specification and its endpoint make."""
     if chat is not None:
         return ModelCustomer(chat)
     return ScriptedCustomer() if spec == SCRIPTED else FunctionCustomer(spec)
@@ -165,6 +194,8 @@ class _Desk:
     plan: Plan
     cast: Cast
     wave: int
+    made: dict[str, Row] = field(default_factory=dict)
+    """The first rows, as values: a small run need not read its own file."""
 
     def row(self, case: Case, trace: Trace) -> dict[str, Any]:
         """Check a trace and write its row."""
@@ -181,6 +212,8 @@ class _Desk:
             findings=findings,
             provenance=self.provenance(),
         )
+        if len(self.made) < _AT_HAND:
+            self.made[row.id] = row
         return row.to_json()
 
     def lost(self, case: Case, failure: Failure) -> dict[str, Any]:

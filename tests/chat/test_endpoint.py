@@ -11,14 +11,14 @@ from contextlib import closing
 import pytest
 from stub import DISCONNECT, DRIP, HANG, RESET, TRUNCATED, Stub, refuse, say_raw
 
-from whilesim.chat.endpoint import Endpoint, identify, is_client, preflight
+from whilesim.chat.endpoint import Endpoint, identify, is_client
 from whilesim.chat.failures import CallFailed
 from whilesim.chat.loop import run
 from whilesim.chat.messages import Message
 from whilesim.chat.models import CallKey, Model
 from whilesim.chat.replies import Replies
 from whilesim.chat.throttle import Budget, Throttle
-from whilesim.core.errors import InputError, ModelError, RunError
+from whilesim.core.errors import InputError, ModelError
 
 TOOLS = (
     {
@@ -32,7 +32,7 @@ TOOLS = (
 HELLO = [Message(role="user", content="Hello")]
 
 
-def ask(stub, *, times=1, tools=(), schema=None, throttle=None, replies=None, probe=False, **model):
+def ask(stub, *, times=1, tools=(), schema=None, throttle=None, replies=None, **model):
     """Ask the stub so many times, one after another; return the replies."""
     model.setdefault("base_url", stub.url)
     model.setdefault("timeout", 5)
@@ -40,8 +40,6 @@ def ask(stub, *, times=1, tools=(), schema=None, throttle=None, replies=None, pr
     async def all_calls():
         chat = Endpoint(Model("m", **model), throttle=throttle, replies=replies)
         try:
-            if probe:
-                await preflight({"agent": chat}, tools)
             return [await chat.reply(HELLO, tools, schema=schema, key=CallKey(case="c", turn=i)) for i in range(times)]
         finally:
             await chat.close()
@@ -129,7 +127,7 @@ def test_an_unreadable_answer_is_not_asked_for_for_ever():
     with Stub(plan=lambda *_: TRUNCATED) as stub, pytest.raises(ModelError) as failed:
         ask(stub, throttle=quick())
     assert failed.value.reason == "malformed_reply"
-    assert stub.count == 3
+    assert stub.count == 5
 
 
 def test_each_pause_follows_the_latest_header():
@@ -239,21 +237,6 @@ def test_a_broken_answer_is_not_kept(tmp_path):
     with Stub(plan=[TRUNCATED]) as stub:
         ask(stub, replies=replies, throttle=quick())
     replies.close()
-    assert kept(tmp_path) == 1
-
-
-def test_preflight_names_the_role_and_the_cause():
-    with Stub(key="right") as stub, pytest.raises(RunError, match=r"the agent's model .* \(auth\).*Check the key"):
-        ask(stub, api_key="wrong", probe=True)
-    assert stub.count == 1
-
-
-def test_preflight_asks_once_past_the_cache_and_finds_out_about_tools(tmp_path):
-    replies = Replies(tmp_path / "replies.sqlite")
-    with Stub(plan=refuses("does not support tools", "tools")) as stub:
-        ask(stub, tools=TOOLS, replies=replies, probe=True)
-    replies.close()
-    assert [("tools" in b) for b in stub.bodies] == [True, False, False]
     assert kept(tmp_path) == 1
 
 

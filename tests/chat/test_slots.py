@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 
+import pytest
+
 from whilesim.chat.slots import Slots
 
 
@@ -31,9 +33,20 @@ def seconds_of(slots, clock, windows, outcome, count=lambda: 40):
     return limits
 
 
-def test_without_strain_all_slots_stay():
+def test_an_endpoint_begins_with_a_few_slots_and_each_answer_is_worth_another():
     slots = Slots(64, clock := Clock())
-    assert seconds_of(slots, clock, 10, lambda *_: 0.05) == [64.0] * 10
+    assert slots.limit == 16.0
+    assert seconds_of(slots, clock, 10, lambda *_: 0.05) == [60.0] + [64.0] * 9
+    assert Slots(4).limit == 4.0
+
+
+def test_near_what_was_too_many_slots_grow_one_by_one():
+    slots = Slots(128, clock := Clock())
+    slots.limit = 128.0
+    seconds_of(slots, clock, 1, lambda _, i: None if i % 3 == 0 else 0.05)
+    assert slots.limit == pytest.approx(89.6)
+    slots._trial = None  # whether it was worth it is another test's
+    assert seconds_of(slots, clock, 5, lambda *_: 0.05) == pytest.approx([97.6, 105.6, 113.6, 115.2, 116.2])
 
 
 def test_refusals_that_depend_on_load_cut_until_they_stop():
@@ -50,6 +63,7 @@ def test_refusals_that_depend_on_load_cut_until_they_stop():
 def test_a_cut_that_costs_answers_is_taken_back():
     slots = Slots(64, clock := Clock())
     refused = lambda _, i: None if i % 3 == 0 else 0.05  # noqa: E731  whatever the load
+    slots.limit = 64.0
     limits = seconds_of(slots, clock, 12, refused, lambda: slots.limit)
     assert limits[0] < 64
     assert limits[1:] == [64.0] * 11
@@ -88,6 +102,7 @@ def test_refusals_now_and_then_pause_nobody():
 
 def test_refusals_that_come_back_before_the_first_answers_are_no_storm():
     slots = Slots(128, Clock())
+    slots.limit = 128.0
     for _ in range(55):  # 30 % of all, and of those that take their places, and so on
         slots.strained(refused=True, retry_after=2.0)
     assert slots._cool_until == 0.0

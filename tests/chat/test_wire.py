@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whilesim.chat.failures import CallFailed
@@ -29,6 +29,7 @@ messages = st.lists(
 
 
 @given(messages, st.data())
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_body_written_piece_by_piece_is_the_body_written_at_once(said, data):
     writer = Writer({"model": "m"})
     for _ in range(3):  # grow, shrink, change: whatever comes, the body is what the messages say

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -14,8 +15,10 @@ from pathlib import Path
 
 import pytest
 from stub import HANG, RESET, Stub, refuse
+from virtual import virtual_time
 
 from whilesim.chat.endpoint import Endpoint
+from whilesim.chat.failures import CallFailed
 from whilesim.chat.loop import run
 from whilesim.chat.messages import Message
 from whilesim.chat.models import CallKey, Model
@@ -426,3 +429,93 @@ def test_a_replay_from_the_cache_asks_nobody(tmp_path):
         assert stub.count == asked
     replies.close()
     assert summary.clean == 200
+
+
+class Service:
+    """Answers like an endpoint, on a virtual clock: refusals come back at once, answers after a while."""
+
+    place = where = "service"
+
+    def __init__(self, *, refuses=lambda n, busy: None, latency=lambda busy: 0.05):
+        self.refuses, self.latency = refuses, latency
+        self.asked = self.busy = self.most = 0
+        self.answered = []
+
+    async def send(self, body, seconds):
+        self.asked += 1
+        self.busy += 1
+        self.most = max(self.most, self.busy)
+        try:
+            pause = self.refuses(self.asked, self.busy)
+            await asyncio.sleep(0.002 if pause is not None else self.latency(self.busy))
+        finally:
+            self.busy -= 1
+        if pause is not None:
+            raise CallFailed("slow down", reason="rate_limit", retry_after=pause)
+        self.answered.append(time.monotonic())
+        return COMPLETION
+
+    async def close(self):
+        pass
+
+
+COMPLETION = b'{"choices": [{"message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}]}'
+
+
+def rate_of(service, count=1536, calls=6):
+    """Play so many conversations, 128 at a time; return the answers a second once all is under way."""
+    with virtual_time() as loop:
+        throttle = Throttle(concurrency=128)
+        chat = Endpoint(Model("m", base_url="http://127.0.0.1:1/v1"), throttle=throttle)
+        chat._transport = service
+        work = run_jobs(jobs(count), converse(chat, calls), journal=Journal(None), throttle=throttle, progress=False)
+        summary = loop.run_until_complete(work)
+    assert summary.failed == 0
+    first, last = (service.answered[len(service.answered) * n // 100] for n in (20, 50))
+    return len(service.answered) * 0.3 / (last - first)
+
+
+@pytest.mark.chaos
+def test_three_refusals_in_ten_leave_most_of_the_rate():
+    clean = rate_of(Service())
+    refused = rate_of(Service(refuses=lambda n, _: 1.0 if n * 0.618034 % 1 < 0.3 else None))
+    assert clean == pytest.approx(128 / 0.05, rel=0.02)
+    assert refused > 0.6 * clean
+
+
+@pytest.mark.chaos
+def test_a_server_that_takes_half_as_many_is_asked_for_most_of_what_it_takes():
+    service = Service(refuses=lambda _, busy: 0.2 if busy > 64 else None)
+    assert rate_of(service) > 0.65 * 64 / 0.05
+
+
+@pytest.mark.chaos
+def test_a_local_server_that_only_gets_slower_is_asked_less_and_answers_no_fewer():
+    service = Service(latency=lambda busy: 0.05 * max(1.0, busy / 20))
+    busy = []
+    plain, service.latency = service.latency, lambda now: busy.append(now) or plain(now)
+    assert rate_of(service) > 0.95 * 20 / 0.05
+    assert sum(busy[4000:6000]) / 2000 < 90
+
+
+@pytest.mark.chaos
+def test_one_burst_of_refusals_is_one_cool_down():
+    refused = []
+
+    def refuses(_, busy):
+        if time.monotonic() - 1000.0 < 1.0:
+            refused.append(time.monotonic())
+            return 1.0
+        return None
+
+    service = Service(refuses=refuses)
+    rate_of(service, count=300)
+    assert len(refused) < 130  # each of those under way is refused once, then all wait
+
+
+def test_what_failed_on_the_way_is_logged_by_reason(tmp_path):
+    with Stub(plan=[refuse(500), None, RESET]) as stub, Journal(tmp_path) as journal:
+        talk(stub, 3, journal=journal)
+    last = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
+    assert last["failures"] == {"server": 1, "connection": 1}
+    assert (last["retries"], last["usage"]["calls"], last["run"]["played"]) == (2, 12, 3)

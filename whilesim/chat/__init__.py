@@ -13,4 +13,5 @@
     replies    the reply cache
     transport  bytes out and in: our own POST, a client handed in, litellm
     endpoint   a chat model that can be asked
+    preflight  whether each model can do what a run will ask
 """

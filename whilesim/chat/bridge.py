@@ -50,19 +50,27 @@ def missing_keys(name: str) -> list[str]:
     return [] if found["keys_in_environment"] else [str(k) for k in found["missing_keys"]]
 
 
-@cache
 def find_price(*names: str) -> Price | None:
-    """Return the listed price of the first of the names that is listed, or None.
-
-    The table belongs to the installed release of litellm: a model that is newer is unknown.
-    """
-    origin = getattr(importlib.util.find_spec("litellm"), "origin", "")
-    listed = json.loads(Path(origin).with_name(_TABLE).read_text(encoding="utf-8"))
-    for entry in (listed[name] for name in names if name in listed):
+    """Return the listed price of the first of the names that is listed with one, or None."""
+    for entry in _find_entries(*names):
         into, out = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
         if into is not None and out is not None:
             return Price(tokens_in=into * 1e6, tokens_out=out * 1e6)
     return None
+
+
+def find_window(*names: str) -> int | None:
+    """Return the tokens that the first of the names that is listed can read, or None."""
+    found = (entry.get("max_input_tokens") or entry.get("max_tokens") for entry in _find_entries(*names))
+    return next((tokens for tokens in found if isinstance(tokens, int)), None)
+
+
+@cache
+def _find_entries(*names: str) -> tuple[Mapping[str, Any], ...]:
+    """Return what litellm's table says of names; a model newer than the installed release is unknown."""
+    origin = getattr(importlib.util.find_spec("litellm"), "origin", "")
+    listed = json.loads(Path(origin).with_name(_TABLE).read_text(encoding="utf-8")) if names else {}
+    return tuple(listed[name] for name in names if name in listed)
 
 
 async def complete(

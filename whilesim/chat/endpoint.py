@@ -12,27 +12,29 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from whilesim.chat.bridge import find_price
 from whilesim.chat.failures import CallFailed, says
 from whilesim.chat.messages import Message
-from whilesim.chat.models import THROUGH_LITELLM, CallKey, Chat, Model, Reply, Schema, Tools, resolve_model
+from whilesim.chat.models import THROUGH_LITELLM, CallKey, Model, Reply, Schema, Tools, resolve_model
 from whilesim.chat.replies import Replies, reply_key
 from whilesim.chat.throttle import Throttle, bound_of
 from whilesim.chat.transport import Transport
 from whilesim.chat.usage import Price, Usage
 from whilesim.chat.wire import Writer, read_reply
-from whilesim.core.errors import InputError, ModelError, RunError
+from whilesim.core.errors import InputError, ModelError
 from whilesim.core.seeds import derive
 from whilesim.core.text import shorten
 
 log = logging.getLogger(__name__)
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds; doubled at each attempt
-_UNREADABLE = 3  # attempts at an answer that cannot be read; a broken server rarely mends itself
-_SOME_CALL, _PROBE = CallKey(), CallKey(role="preflight")
+_UNREADABLE = 5  # attempts at an answer that cannot be read: each may be billed
+PROBE = CallKey(role="preflight")
+"""The key of a role's first call: the reply cache is not looked into."""
+_SOME_CALL = CallKey()
 _PROBING = 10.0  # seconds for failed attempts at a role's first call
 
 
@@ -65,7 +67,7 @@ class Endpoint:
     ) -> Reply:
         """Answer the messages; see :class:`whilesim.chat.models.Chat`."""
         conversation = (key.case, key.rollout, key.role) if key.case else None
-        probing = key == _PROBE  # is anybody there, now? What was kept does not say
+        probing = key == PROBE  # is anybody there, now? What was kept does not say
         replies, patience = (None, _PROBING) if probing else (self._replies, self.throttle.retry_for)
         reasons: list[str] = []  # of the attempts that failed
         spent = 0.0
@@ -223,32 +225,12 @@ def price_of(model: Model) -> Price | None:
     """Return a resolved model's price: its own, else the listed one of its provider, else None."""
     if model.price is not None:
         return Price(tokens_in=model.price[0], tokens_out=model.price[1])
+    return find_price(*listed_as(model))
+
+
+def listed_as(model: Model) -> tuple[str, ...]:
+    """Return the names under which litellm's table may list a resolved model."""
     if model.provider not in ("openai", "azure", *THROUGH_LITELLM):
-        return None  # a server of one's own may give any name to any model
+        return ()  # a server of one's own may give any name to any model
     prefix = "azure/" if model.provider == "azure" else ""
-    return find_price(prefix + model.name, model.name.partition("/")[2])
-
-
-async def preflight(roles: Mapping[str, Chat], tools: Tools = ()) -> Usage:
-    """Ask each role's endpoint once, so that a run that cannot work fails before it begins.
-
-    The reply cache is not looked into: is anybody there?
-
-    Args:
-        roles: Role to chat.
-        tools: Sent with the call to the ``agent``: an endpoint without tools is found out here.
-
-    Returns:
-        What the calls used.
-
-    Raises:
-        RunError: A role's endpoint does not answer; names the role and the cause.
-    """
-    used, greeting = Usage(), Message(role="user", content="Say OK.")
-    for role, chat in roles.items():
-        try:
-            used += (await chat.reply([greeting], tools if role == "agent" else (), key=_PROBE)).usage
-        except ModelError as error:
-            msg = f"the {role}'s model does not answer, so nothing was played ({error.reason}). {error}"
-            raise RunError(msg) from error
-    return used
+    return prefix + model.name, model.name.partition("/")[2]

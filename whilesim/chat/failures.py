@@ -49,7 +49,8 @@ def read_failure(where: str, status: int, text: str, headers: Mapping[str, str])
         headers: Its headers, names in lower case.
     """
     reason = _sort(status, text)
-    hint = load_words("failures")["hints"].get(reason, "")
+    named = (what for what in ("no_tools", "many_tools") if reason in ("bad_request", "server") and says(text, what))
+    hint = load_words("failures")["hints"].get(next(named, reason), "")
     message = f"{where} answered {status}: {shorten(text, 300) or 'nothing'}. {hint}"
     empty = reason == "rate_limit" and (status == 402 or says(text, "quota"))
     return CallFailed(message.strip(), reason=reason, retry_after=read_retry_after(headers), final=empty)

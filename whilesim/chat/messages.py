@@ -39,8 +39,8 @@ class ToolCall:
 
     @property
     def parsed(self) -> dict[str, Any] | None:
-        """The arguments as a mapping, or None when the text is no JSON object."""
-        return parse_object(self.arguments)
+        """The arguments as a mapping, or None when the text is no JSON object; no text, or null, is no arguments."""
+        return {} if self.arguments.strip() in ("", "null") else parse_object(self.arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,7 @@ class Model:
         tool_mode: ``native`` sends tools as tools, ``json`` asks for an action as a JSON
             schema, ``auto`` tries native first.
         extra: Further fields of the request's body.
+        window: Tokens that the model can read; None looks it up where the model is listed.
         client: An ``AsyncOpenAI`` client to send through, instead of an address and a key.
         provider: Which row of the provider table this is; ``resolve_model`` fills it in.
     """
@@ -53,6 +54,7 @@ class Model:
     timeout: float = 120.0
     extra: Mapping[str, Any] = field(default_factory=dict)
     client: Any = field(default=None, repr=False)
+    window: int | None = None
     provider: str = ""
 
     @property

@@ -1,10 +1,11 @@
 """Slots: how many requests one endpoint is asked at a time.
 
-A slot is held by a request, not by a conversation, and never by one that sleeps. The number
-of slots adapts once a second: it is cut when requests are refused, time out or grow slow,
-and grows again when they are not (additive increase, multiplicative decrease [1]). Neither
-refusals nor slow answers need come from load, so each cut is on trial: one that cost
-answers is taken back.
+A slot is held by a request, not by a conversation, and never by one that sleeps. An endpoint
+begins with a few, whose answers show how fast it is without load, and gets one more with each
+answer. From then on the number adapts once a second: it is cut when requests are refused,
+time out or grow slow, and grows again when they are not (additive increase, multiplicative
+decrease [1]), in small steps near the number that was too many. Neither refusals nor slow
+answers need come from load, so each cut is on trial: one that cost answers is taken back.
 
 A burst of refusals is one event: when most answers are refusals, one cool-down holds all.
 
@@ -19,8 +20,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+_START = 16  # slots of an endpoint that has answered nothing yet
 _WINDOW = 1.0  # seconds between two looks
 _CUT, _GROWTH = 0.7, 1 / 16
+_NEAR = 0.9  # share of what was too many, from which on one slot more is enough
 _STRAIN = 0.02  # share of refused or timed out requests that is a reason to cut
 _SLOW = 3.0  # times the best mean latency seen, from which on it is a reason too
 _WORTH = 0.9  # share of the answers a second that must be left after a cut
@@ -36,15 +39,16 @@ class Slots:
         clock: Seconds; tests give their own.
     """
 
-    def __init__(self, ceiling: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self.ceiling, self.limit, self.taken = ceiling, float(ceiling), 0
-        self._clock = clock
+    def __init__(self, ceiling: int, clock: Callable[[], float] | None = None) -> None:
+        self.ceiling, self.limit, self.taken = ceiling, float(min(ceiling, _START)), 0
+        self._clock = clock or time.monotonic
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._cool_until = self._rest_until = 0.0
         self._refusing = 0.0  # moving share of answers that are refusals
         self._best = 0.0  # lowest mean latency of a window, in seconds; 0 is none yet
+        self._edge = float("inf")  # where the last cut was made; until then, every answer is worth a slot
         self._trial: tuple[float, float] | None = None  # limit and answers a second before the last cut
-        self._open_window(clock())
+        self._open_window(self._clock())
 
     async def take(self) -> None:
         """Wait for a slot; first come, first served."""
@@ -68,6 +72,11 @@ class Slots:
         self._note(refused=False)
         self._answers += 1
         self._seconds += seconds
+        if self._edge == float("inf") and self.limit < self.ceiling:
+            self.limit += 1.0
+            self._grant()
+        if not self._best and self._answers >= min(self.ceiling, _START):
+            self._best = self._seconds / self._answers
         self._look()
 
     def strained(self, *, refused: bool, retry_after: float | None = None) -> None:
@@ -80,6 +89,7 @@ class Slots:
         if self._refusing > _STORM:
             self._cool_until = now + (1.0 if retry_after is None else retry_after)
             self._refusing = _STORM / 2  # fewer refusals after the pause begin another one
+            self._edge = self.limit
             self.limit, self._trial = max(1.0, self.limit / 2), None
             self._open_window(self._cool_until)
         self._look()
@@ -102,6 +112,13 @@ class Slots:
                 self.taken += 1
                 future.set_result(None)
 
+    def _grown(self) -> float:
+        """Return the limit after a window without strain: fast up to where it was too much before, then by one."""
+        most = self.limit + max(1.0, self.ceiling * _GROWTH)
+        if self.limit <= self._edge:
+            most = min(most, max(self.limit + 1.0, _NEAR * self._edge))
+        return min(float(self.ceiling), most)
+
     def _note(self, *, refused: bool) -> None:
         """Move the share of refusals: they come back first, so a round of all slots must count as one look."""
         self._refusing += (refused - self._refusing) / max(20.0, self.limit)
@@ -121,9 +138,9 @@ class Slots:
         if before is not None and rate < _WORTH * before[1]:
             self.limit, self._rest_until = before[0], now + _REST
         elif bad and now >= self._rest_until:
-            self._trial = (self.limit, rate)
+            self._trial, self._edge = (self.limit, rate), self.limit
             self.limit = max(1.0, self.limit * _CUT)
         else:
-            self.limit = min(float(self.ceiling), self.limit + max(1.0, self.ceiling * _GROWTH))
+            self.limit = self._grown()
         self._open_window(now)
         self._grant()

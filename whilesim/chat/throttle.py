@@ -72,6 +72,8 @@ class Throttle:
         self.used = Usage()
         """What the calls of the run used; those that the reply cache answered are not in it."""
         self.retries = 0
+        self.failures: Counter[str] = Counter()
+        """Attempts that failed, by reason."""
         self.asleep = 0
         """Calls that are waiting before another attempt; they hold no slot."""
         self.stopped: ModelError | None = None
@@ -156,6 +158,7 @@ class Throttle:
 
     def failed(self, failure: CallFailed) -> None:
         """Note a failed attempt; give the run up when nothing is answered any more."""
+        self.failures[failure.reason] += 1
         self._causes[f"{failure.reason}: {failure}"] += 1
         if failure.reason in ("context_window", "content_filter"):  # an answer about one conversation
             return

@@ -20,7 +20,7 @@ from whilesim.chat.messages import Message, read_message
 from whilesim.chat.models import Reply, Schema, Tools
 from whilesim.chat.usage import Price, Usage
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import dumps
+from whilesim.core.jsontext import dumps, parse_object
 
 _KEPT = 512  # conversations whose bytes are kept: about 10 MB at 18 KB each
 _THINK = re.compile(r"<(think|thinking)>(.*?)</\1>", re.DOTALL)
@@ -151,7 +151,7 @@ def _read_message(wire: Mapping[Any, Any], finish: str | None) -> Message:
     calls, refusal = message.tool_calls, wire.get("refusal")
     if not message.content and isinstance(refusal, str) and refusal:
         return replace(message, content=refusal, finish="refusal")
-    if finish == "length" and calls and calls[-1].parsed is None:
+    if finish == "length" and calls and parse_object(calls[-1].arguments) is None:
         calls = calls[:-1]  # half a call: it must not be played
     content = None if calls and not message.content else message.content
     return replace(message, tool_calls=calls, content=content)

@@ -113,6 +113,8 @@ async def run_jobs(
         throttle.wake = lambda: None
         bar.close()
     summary = run.summary()
+    told = {"retries": throttle.retries, "failures": dict(throttle.failures), "usage": throttle.used.to_json()}
+    journal.log({"run": asdict(summary), **told, "at": round(time.time(), 3)})
     if summary.ending == "dead" and summary.played == summary.failed and not summary.kept:
         raise RunError(f"the run was given up: {summary.why}")
     if summary.ending != "done":

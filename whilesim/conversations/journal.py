@@ -107,22 +107,23 @@ class Journal:
         self._synced = time.monotonic()
 
     def finish(self, order: Sequence[str]) -> None:
-        """Rewrite ``rows.jsonl`` in the given order, whole or not at all.
+        """Put the rows in the given order, and rewrite ``rows.jsonl`` so, whole or not at all.
 
         Rows whose id is not in ``order`` follow in the order they finished: nothing is deleted.
         """
+        held = self._held
+        self._held = {row_id: held[row_id] for row_id in dict.fromkeys((*order, *held)) if row_id in held}
         if self.folder is None or self._rows is None:
             return
         path, rows, places = self.folder / "rows.jsonl", self._rows, {}
 
         def lines() -> Iterator[bytes]:
             place = 0
-            for row_id in dict.fromkeys((*order, *self._held)):
-                if row_id in self._held:
-                    line = self._line(row_id)
-                    places[row_id] = (place, len(line))
-                    place += len(line)
-                    yield line
+            for row_id in self._held:
+                line = self._line(row_id)
+                places[row_id] = (place, len(line))
+                place += len(line)
+                yield line
             rows.close()  # Windows does not replace a file that is open
 
         try:

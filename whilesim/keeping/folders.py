@@ -1,7 +1,7 @@
 """Folders: a run on disk, as rows that are read when they are looked at.
 
 ``rows.jsonl`` holds the rows without verdicts, ``verdicts.jsonl`` the grades, joined here by
-id. A file of more than 64 MB is not read whole: its lines are found once and read again each
+id. A file of more than 32 MB is not read whole: its lines are found once and read again each
 time they are asked for.
 """
 
@@ -25,7 +25,7 @@ from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.rows import Row
 
 T = TypeVar("T")
-WHOLE = 64 << 20
+WHOLE = 32 << 20
 """Bytes of ``rows.jsonl`` up to which rows are kept in memory."""
 _GRADE = TypeAdapter(Grade)
 
@@ -95,6 +95,12 @@ def read_folder(folder: Path) -> tuple[Sequence[Row], Manifest | None, dict[str,
 def write_rows(path: Path, played: Iterable[Row]) -> int:
     """Write ``rows.jsonl``, verdicts left to ``verdicts.jsonl``, whole or not at all; return how many."""
     return write_lines(path, (row.with_verdict(None, usage=Usage()).to_json() for row in played))
+
+
+def append_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Add rows to ``rows.jsonl``, as they were played."""
+    with path.open("ab") as out:
+        out.write(b"".join(dumps(row.to_json()).encode() + b"\n" for row in rows))
 
 
 def write_grades(path: Path, grades: Iterable[Grade]) -> None:

@@ -30,14 +30,15 @@ def load(source: str | os.PathLike[str]) -> Simulation:
     raise InputError(msg)
 
 
-def concat(simulations: Sequence[Simulation]) -> Simulation:
-    """Join simulations in the order given: shards of one plan give the rows of the whole run.
+def concat(parts: Sequence[Simulation | str | os.PathLike[str]]) -> Simulation:
+    """Join simulations or their folders, in the order given: shards of one plan give the rows of the whole run.
 
     Raises:
         InputError: Nothing is given, or two rows have one id.
     """
-    if not simulations:
+    if not parts:
         raise InputError("concat needs at least one simulation. Type ws.concat([a, b]).")
+    simulations = [part if isinstance(part, Simulation) else load(part) for part in parts]
     rows = [row for part in simulations for row in part.rows]
     twice = [row_id for row_id, n in Counter(row.id for row in rows).items() if n > 1]
     if twice:

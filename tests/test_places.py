@@ -1,0 +1,116 @@
+"""The same calls work in a script, a notebook, a web handler and inside a running loop."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import whilesim as ws
+from whilesim.showcase import demo_policy, demo_tools
+
+JOB = """
+import whilesim as ws
+from whilesim.showcase import demo_policy, demo_tools
+data = ws.simulate(tools=demo_tools(), system_prompt=demo_policy(), situations=2, rollouts=1, progress=False)
+print(len(data.grade().rows), data.ledger.planned)
+"""
+NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+
+
+def simulate() -> ws.Simulation:
+    plan = ws.plan(tools=demo_tools(), system_prompt=demo_policy(), situations=2)
+    return ws.simulate(plan=plan, rollouts=1, progress=False).grade()
+
+
+def test_in_a_script() -> None:
+    done = subprocess.run([sys.executable, "-c", JOB], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("2 2\n", "")
+
+
+def test_inside_a_running_loop_with_others_waiting() -> None:
+    """What a notebook cell, an async handler and an async test are; ``asimulate`` lets the others go on."""
+
+    async def handler() -> tuple[int, int]:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0.001)
+
+        ticking = asyncio.ensure_future(tick())
+        data = await ws.asimulate(
+            tools=demo_tools(), system_prompt=demo_policy(), situations=2, rollouts=1, progress=False
+        )
+        meanwhile = ticks
+        ticking.cancel()
+        return len(data.grade().rows) + len(simulate().rows), meanwhile
+
+    rows, meanwhile = asyncio.run(handler())
+    assert rows == 4
+    assert meanwhile > 1
+
+
+def test_many_handlers_at_once() -> None:
+    async def handlers() -> list[int]:
+        found = await asyncio.gather(*(asyncio.to_thread(simulate) for _ in range(3)))
+        return [len(data.rows) for data in found]
+
+    assert asyncio.run(handlers()) == [2, 2, 2]
+
+
+@pytest.mark.notebooks
+@pytest.mark.filterwarnings("ignore")  # what the clients of others warn of is not ours to mend
+class TestWithTheirOwnPackages:
+    def test_in_a_fastapi_handler(self) -> None:
+        fastapi = pytest.importorskip("fastapi")
+        from fastapi.testclient import TestClient
+
+        app = fastapi.FastAPI()
+
+        @app.get("/awaited")
+        async def awaited() -> dict[str, int]:
+            data = await ws.asimulate(
+                tools=demo_tools(), system_prompt=demo_policy(), situations=2, rollouts=1, progress=False
+            )
+            return {"rows": len(data.rows)}
+
+        @app.get("/blocking")
+        async def blocking() -> dict[str, int]:
+            return {"rows": len(simulate().rows)}
+
+        @app.get("/threaded")
+        def threaded() -> dict[str, int]:
+            return {"rows": len(simulate().rows)}
+
+        with TestClient(app) as client:
+            found = {path: client.get(path).json() for path in ("/awaited", "/blocking", "/threaded")}
+        print(f"\nFastAPI: {found}")
+        assert found == {path: {"rows": 2} for path in found}
+
+    def test_in_a_notebook_cell(self) -> None:
+        nbformat = pytest.importorskip("nbformat")
+        nbclient = pytest.importorskip("nbclient")
+        cells = [nbformat.v4.new_code_cell(JOB), nbformat.v4.new_code_cell("await ws.asimulate(plan=plan)")]
+        cells[1].source = (
+            "plan = ws.plan(tools=demo_tools(), system_prompt=demo_policy(), situations=2)\n" + cells[1].source
+        )
+        notebook = nbformat.v4.new_notebook(cells=cells)
+        nbclient.NotebookClient(notebook, timeout=300).execute()
+        [said], *_ = (cell.outputs for cell in notebook.cells)
+        shown = [out.data["text/plain"] for out in notebook.cells[1].outputs if out.output_type == "execute_result"]
+        print(f"\nnotebook: {said.text!r}, {shown}")
+        assert said.text == "2 2\n"
+        assert "Simulation of 4 rows" in shown[0]
+
+    @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+    def test_our_own_notebooks_run(self, path: Path, tmp_path: Path) -> None:
+        nbformat = pytest.importorskip("nbformat")
+        nbclient = pytest.importorskip("nbclient")
+        notebook = nbformat.read(path, as_version=4)
+        nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
