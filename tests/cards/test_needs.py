@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whilesim.cards.needs import RUN, Phrasebook, deed, second_person, thing
+from whilesim.cards.needs import RUN, Phrasebook
+from whilesim.cards.speech import noun_phrases, second_person
 from whilesim.core.templates import load_words
 from whilesim.core.text import words
 from whilesim.showcase import demo_policy, demo_tools
 from whilesim.situations.axes import HISTORIES, STANCES, TOOL_CONDITIONS, WORLD_STATES
 from whilesim.situations.policy import Clause, Policy, parse_policy
-from whilesim.situations.tools import Tool, parse_tools
-from whilesim.world.mock import Focus
+from whilesim.situations.tools import parse_tools
 
 VALUES = (*TOOL_CONDITIONS, *WORLD_STATES, *STANCES, *HISTORIES)
 
@@ -29,32 +31,117 @@ def book_of(*texts: str) -> tuple[Phrasebook, list[Clause]]:
     ("rule", "said", "form"),
     [
         ("If the customer travels abroad, switch roaming on.", "I travel abroad.", "circumstance"),
-        ("Transfer the customer to a nurse when they report chest pain.", "I report chest pain.", "circumstance"),
+        (
+            "Transfer the customer to a nurse when they report chest pain.",
+            "I have to report chest pain.",
+            "circumstance",
+        ),
         ("When a guest has lost the key, charge 20 dollars.", "I have lost the key.", "circumstance"),
-        ("Never give out another customer's bill.", "give out somebody else's bill", "request"),
-        ("Never share the customer's address.", "share my address", "request"),
+        (
+            "If the patient asks about late arrival, name the fee.",
+            "I have a question about late arrival.",
+            "circumstance",
+        ),
+        ("When: Customer asks what to bring; Action: list it.", "I'd like to know what to bring.", "circumstance"),
+        ("Escalate when the issue involves legal matters.", "This is about legal matters.", "circumstance"),
+        ("If the user asks for a human, hand over.", "I'd like to talk to a person.", "circumstance"),
+        ("If the line is suspended, do not sell it.", "My line is suspended.", "circumstance"),
         ("Do not rebook a late flight.", "rebook a late flight", "request"),
-        ("Tell the customer the price before the change.", "you tell me the price before the change", "question"),
-        ("Basic fares cannot be changed.", "can basic fares be changed after all?", "request"),
-        ("Be sure to lock it.", "will you be sure to lock it?", "question"),
+        ("Basic fares cannot be changed.", "can basic fares be changed?", "request"),
+        ("The user cannot add a pet after boarding.", "can I add a pet after boarding?", "request"),
+        ("The user cannot add a pet after check-in.", "can I add a pet?", "request"),
         (
             "When a guest already has a key and wants another, charge 20 dollars.",
             "I already have a key and want another",
             "circumstance",
         ),
-        ("Refunds stay within 30 days.", "refunds stay within 30 days", "question"),
     ],
 )
-def test_a_rule_becomes_something_a_customer_says(rule: str, said: str, form: str) -> None:
+def test_a_condition_or_prohibition_becomes_something_a_customer_says(rule: str, said: str, form: str) -> None:
     book, (clause,) = book_of(rule)
     need = book.need(clause, 0)
     assert said.lower() in need.text.lower().replace("could", "can")
     assert need.form == form
 
 
+THEMES = [  # a rule, a theme of which the customer speaks, and words that must not be said
+    ("Authenticate the user by email before anything else.", "identity", "authenticat"),
+    ("List the action details and obtain explicit confirmation (yes) to proceed.", "confirm_first", "obtain|explicit"),
+    ("Do not make up information that no tool gave.", "no_invention", "make up|tool"),
+    ("Make only one tool call at a time.", "one_thing_at_a_time", "tool"),
+    ("Never mention tool_code or print statements.", "inside_the_house", "tool_code"),
+    ("Keep a friendly and empathetic tone.", "manners", "empathetic"),
+    ("Help only one user per conversation.", "another_party", "conversation"),
+    ("A parcel can only be redirected if its status is 'sorted'.", "status_condition", "if its status"),
+    ("Refunds must stay within 50 dollars.", "limit_of_amount", "must stay"),
+    ("The refund arrives within 5 to 7 business days.", "waiting_for_money", "arrives within"),
+    ("Bookings hold at most three guests.", "limit_of_number", "at most"),
+    ("Send the refund to the original payment method.", "refund_way", "^Send"),
+    ("Never promise a delivery date.", "promise", "never"),
+    ("Ask the customer to restart the router.", "asked_to_do", "ask the customer"),
+    ("Collect the account number.", "what_is_needed", "collect"),
+    ("Deny requests that are against this policy.", "exception", "policy|deny"),
+    ("Erase the profile on a GDPR request.", "deletion", "^erase"),
+    ("Explain the termination fees.", "fee", "^explain the"),
+    ("Dispute letters go to the card network.", "dispute", "letters go"),
+    ("The clinic offers a flu vaccine.", "health", "^the clinic"),
+    ("Suggest a fertilizer for the plant.", "recommendation", "^suggest"),
+    ("Notify the owner of the outcome.", "news", "^notify"),
+    ("Transfer to a supervisor.", "person_wanted", "^transfer to"),
+    ("Antworte immer höflich auf Deutsch.", "manners", "höflich"),
+]
+
+
+@pytest.mark.parametrize(("rule", "theme", "never"), THEMES)
+def test_a_rule_of_a_theme_becomes_a_sentence_of_that_theme(rule: str, theme: str, never: str) -> None:
+    book, (clause,) = book_of(rule)
+    says = load_words("themes_en")[theme]["says"]
+    frames = [re.escape(s).replace("\\{", "{").replace("\\}", "}") for s in says]
+    patterns = [re.sub(r"\{\w+\}", ".+", f) for f in frames]
+    for seed in range(6):
+        text = book.need(clause, seed, seed).text
+        assert any(re.fullmatch(p, text, re.I) for p in patterns), text
+        assert not re.search(never, text, re.I)
+
+
+def test_two_rules_of_one_theme_never_say_the_same() -> None:
+    book, clauses = book_of("Be polite.", "Stay friendly.", "Greet people.", "Use plain language.", "No jargon.")
+    assert len({book.need(c, 0).text for c in clauses}) == 5
+
+
+def test_where_no_theme_fits_the_customer_asks_about_what_sets_the_rule_apart() -> None:
+    book, clauses = book_of("The lighthouse lamp turns at dusk.", "Boats anchor near the pier.")
+    need = book.need(clauses[0], 0)
+    assert need.source == "topic"
+    assert "lighthouse lamp" in need.text
+    assert "lighthouse lamp" in need.about
+
+
+def test_rules_that_share_a_condition_are_told_apart_by_what_follows() -> None:
+    book, clauses = book_of(
+        "If the guest is a gold member: one free breakfast.", "If the guest is a gold member: a late checkout."
+    )
+    said = [book.need(c, 0).text for c in clauses]
+    assert all(s.startswith("I'm a gold member. ") for s in said)
+    assert said[0] != said[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Send the user a payment request for the overdue bill.", ["payment request", "overdue bill"]),
+        ("Collect the date of birth and the phone number.", ["date of birth", "phone number"]),
+        ("If `check_sim()` shows Locked, call set_mode(mode: str).", []),
+        ("The price is higher than before.", ["price"]),
+    ],
+)
+def test_names_are_found_without_verbs_code_and_describing_words(text: str, names: list[str]) -> None:
+    assert list(noun_phrases(text)) == names
+
+
 def test_a_condition_that_is_met_makes_the_clause_apply_and_a_question_does_not() -> None:
     book, clauses = book_of(
-        "If the customer is a minor, hand over.", "Only help if the customer is verified.", "Check the date."
+        "If the customer is a minor, hand over.", "Only help if the customer is a member.", "Check the date."
     )
     assert [book.need(c, 0).applies for c in clauses] == ["yes", "unknown", "unknown"]
 
@@ -91,31 +178,6 @@ def test_tool_names_and_axis_values_are_not_said_but_facts_are() -> None:
     book, _ = book_of("Be kind.")
     said = book.clean("use get_bill, I am unsure about the duplicate W-missing-1", ["W-missing-1"])
     assert said == "use get bill, I am not certain about the double W-missing-1"
-
-
-@pytest.mark.parametrize(
-    ("name", "description", "kind", "subject", "asked"),
-    [
-        ("cancel_pending_order", "Cancel a pending order.", "order", "my order W1", "cancel my order W1"),
-        ("modify_pending_order_items", "Modify items.", "order", "my order W1", "modify the items of my order W1"),
-        ("modify_user_address", "Modify the address.", "user", "my account", "modify the address of my account"),
-        ("send_certificate", "Send a certificate.", None, "", "send a certificate"),
-        ("enableRoaming", "Enables roaming on a line.", "line", "my line L1", "enable the roaming for my line L1"),
-    ],
-)
-def test_a_tools_deed_is_said_as_a_customer_asks_for_it(
-    name: str, description: str, kind: str | None, subject: str, asked: str
-) -> None:
-    tool = Tool(name=name, description=description, parameters={}, effect="write")
-    assert deed(tool, Focus(tool=name, arguments={}, kind=kind, object=subject)) == asked
-
-
-def test_a_reading_tool_is_named_by_what_it_reads() -> None:
-    tool = Tool(name="get_data_usage", description="Get the data usage.", parameters={}, effect="read")
-    assert (
-        thing(tool, Focus(tool=tool.name, arguments={}, kind="line", object="my line L1"))
-        == "the data usage of my line L1"
-    )
 
 
 def test_a_goal_speaks_to_the_customer() -> None:

@@ -6,12 +6,16 @@ the clause up, and types as the persona types. A card's facts are the world's ow
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from whilesim.cards.needs import Need, Phrasebook, deed, second_person, thing
+from whilesim.cards.facts import say_facts
+from whilesim.cards.needs import Need, Phrasebook
 from whilesim.cards.personas import Persona, draw_persona, persona_prose, type_like
+from whilesim.cards.requests import deed
+from whilesim.cards.speech import lower_first, second_person
 from whilesim.core.seeds import between, chance, pick, shuffled
 from whilesim.situations.axes import Situation
 from whilesim.situations.policy import Clause
@@ -70,16 +74,13 @@ def write_card(
         candidate: Which of several cards for the same situation this is.
     """
     names = (situation.id, candidate)
-    persona = draw_persona(seed, f"{situation.id}/{candidate}")
-    facts = _facts(focus)
-    want = _request(tool, focus, book, seed, *names)
-    need = book.need(clause, seed, *names) if clause else None
-    form = _form(need, clause, tool, book)
-    later = need is not None and form == "second_request"
-    second = book.frame("second", seed, *names, need=_lower(need.text)) if need and later else ""
-    parts = _opening(situation, focus, book, want, need, form, seed, *names)
+    stance = situation.values.get("stance", "ordinary")
+    persona = draw_persona(seed, f"{situation.id}/{candidate}", stance)
+    need = book.need(clause, seed, situation.id) if clause else None
+    form = _form(need, clause, tool, book, stance)
+    facts = known_facts(focus)
     kept = [*facts.values(), *([focus.object] if focus.object else [])]
-    opening = book.clean(" ".join(parts), kept)
+    opening = book.clean(" ".join(_opening(situation, tool, focus, book, need, form, seed, *names)), kept)
     return Card(
         id=situation.id,
         situation=situation,
@@ -89,86 +90,94 @@ def write_card(
         facts=facts,
         clause_applies=need.applies if need else "unknown",
         opening=type_like(opening, persona, seed, "opening", *names, protect=kept),
-        second=second,
+        second=_aside(book, "second", need, seed, *names) if need and form == "second_request" else "",
         exit=book.frames["exit"][tool.effect],
         give_up=between(4, 6, seed, "give up", *names),
         prose=persona_prose(persona),
     )
 
 
-def _facts(focus: Focus) -> dict[str, str]:
-    known = {**focus.identity, **focus.facts}
+def known_facts(focus: Focus) -> dict[str, str]:
+    """Return what a customer knows and has at hand, by plain name; a record's name is not the customer's."""
+    about = {
+        f"{(focus.kind or 'thing').replace('_', ' ')} name" if n == "name" else n: v for n, v in focus.facts.items()
+    }
+    known = {**focus.identity, **about}
     return {name: value for name, value in known.items() if name not in focus.withheld and value.strip()}
 
 
-def _request(tool: Tool, focus: Focus, book: Phrasebook, seed: int, *names: str | int) -> str:
-    return book.frame(tool.effect, seed, *names, deed=deed(tool, focus), thing=thing(tool, focus))
+def _form(need: Need | None, clause: Clause | None, tool: Tool, book: Phrasebook, stance: str) -> Form:
+    """Say whether one request exercises clause and tool, or the customer has two needs.
 
-
-def _form(need: Need | None, clause: Clause | None, tool: Tool, book: Phrasebook) -> Form:
-    """Say whether one request exercises clause and tool, or the customer has two needs."""
-    if need is None or clause is None or book.related(clause, tool):
+    Who cannot put the first need into words brings the second up later.
+    """
+    if need is None or clause is None:
         return "one_request"
-    return "circumstance" if need.form == "circumstance" and clause.kind != "handoff" else "second_request"
+    if stance == "ambiguous":
+        return "second_request"
+    if book.related(clause, tool):
+        return "one_request"
+    beside = need.source == "conduct" or (need.form == "circumstance" and clause.kind != "handoff")
+    return "circumstance" if beside else "second_request"
 
 
 def _opening(
     situation: Situation,
+    tool: Tool,
     focus: Focus,
     book: Phrasebook,
-    want: str,
     need: Need | None,
     form: Form,
     seed: int,
     *names: str | int,
 ) -> list[str]:
-    """Put the first message together: history, request, circumstance, details, stance."""
-    values = situation.values
-    stance = values.get("stance", "ordinary")
-    said = pick(book.frames["stance"].get(stance, [""]), seed, "stance", *names)
-    past = pick(book.frames["history"].get(values.get("history", "fresh"), [""]), seed, "history", *names)
+    """Put the first message together: history, request, circumstance, details; the mood is in the request's words."""
+    stance = situation.values.get("stance", "ordinary")
+    asked = deed(tool, focus)
+    own = focus.object.startswith("my ") and focus.object in asked and focus.object != "my request"
+    record = re.sub(r" \S*\d\S*$", "", focus.object) if own else "this"
+    past = pick(book.frames["history"].get(situation.values.get("history", "fresh"), [""]), seed, "history", *names)
+    past = past.format(record=record)
     if stance == "ambiguous":
-        return [p for p in (past, said) if p]
-    brought_up = ""
-    if need and form == "circumstance":
-        brought_up = book.frame("circumstance", seed, *names, need=need.text)
-    elif need and form == "one_request":
-        brought_up = need.text
-    details = _details(focus, book, want, seed, *names)
-    middle = [want, details, brought_up] if chance(0.5, seed, "order", *names) else [want, brought_up, details]
-    parts = [past, *middle, said] if chance(0.6, seed, "stance last", *names) else [said, past, *middle]
-    return [p for p in parts if p]
+        return [past, book.frame("vague", seed, *names, record="it" if past else record if own else "my case")]
+    moods = book.frames["request"]
+    want = pick(moods.get(stance, moods["ordinary"]), seed, "request", *names).format(deed=asked)
+    want = want.replace(" for me", "") if " me " in f"{asked} " else want
+    said = (
+        _aside(book, "circumstance" if need.form == "circumstance" else "asked", need, seed, *names)
+        if need and form != "second_request"
+        else ""
+    )
+    details = _details(focus, want, seed, *names)
+    rest = [details, said] if chance(0.5, seed, "order", *names) else [said, details]
+    return [p for p in (past, want, *rest) if p]
 
 
-def _details(focus: Focus, book: Phrasebook, want: str, seed: int, *names: str | int) -> str:
-    """Give away some of the facts at once; the rest is said when asked."""
-    facts = [(n, v) for n, v in focus.facts.items() if n not in focus.withheld and v not in want]
-    told = shuffled(facts, seed, "facts", *names)[: between(0, 3, seed, "how many", *names)]
-    parts = []
-    if told:
-        listed = ", ".join(f"{n} {v}" for n, v in told)
-        parts.append(book.frame("details", seed, *names, facts=listed))
-    who = [(n, v) for n, v in focus.identity.items() if n not in focus.withheld]
+def _aside(book: Phrasebook, kind: str, need: Need, seed: int, *names: str | int) -> str:
+    """Say a need behind a few words that lead over to it."""
+    frame = str(pick(book.frames[kind], seed, kind, *names))
+    return frame.format(need=need.text if frame.startswith("{") else lower_first(need.text))
+
+
+def _details(focus: Focus, want: str, seed: int, *names: str | int) -> str:
+    """Give away up to three of the facts at once; the rest is said when asked."""
+    facts = known_facts(focus)
+    known = [(n, v) for n, v in facts.items() if n not in focus.identity and v not in want and len(v) < 60]
+    told = shuffled(known, seed, "facts", *names)[: between(0, 2, seed, "how many", *names)]
+    who = [(n, v) for n, v in facts.items() if n in focus.identity and v not in dict(told).values()]
     if who and chance(0.5, seed, "who", *names):
-        name, value = pick(who, seed, "which", *names)
-        parts.append(book.frame("who", seed, *names, name=name, value=value))
-    return " ".join(p[:1].upper() + p[1:] for p in parts)
+        told.append(pick(who, seed, "which", *names))
+    return say_facts(told)
 
 
 def _goal(tool: Tool, focus: Focus, book: Phrasebook, need: Need | None, form: Form, kept: list[str]) -> str:
-    if tool.effect in ("read", "compute"):
-        what = f"know about {thing(tool, focus)}"
-    elif tool.effect == "handoff":
-        what = "speak with a person about my case"
-    else:
-        what = deed(tool, focus)
-    if need is None:
-        frame = "one_request"
-    else:
+    """Say to the customer what to want: the first need, and then what brings the clause up."""
+    frames: Mapping[str, str] = book.frames["goal"]
+    wanted: Mapping[str, str] = book.frames["wanted"]
+    what = deed(tool, focus)
+    what = next((f"{wanted[asked]}{what[len(asked) :]}" for asked in wanted if what.startswith(asked)), what)
+    said = [frames["one_request"].format(deed=second_person(what))]
+    if need:
         frame = "second_request" if form == "second_request" else "circumstance"
-    said = str(book.frames["goal"][frame]).format(deed=second_person(what), need=need.text if need else "")
-    return book.clean(said, [second_person(k) for k in kept] + kept)
-
-
-def _lower(text: str) -> str:
-    return text if text.startswith(("I ", "I'")) else text[:1].lower() + text[1:]
+        said.append(frames[frame].format(about=need.about, need=need.text))
+    return book.clean(" ".join(said), [second_person(k) for k in kept] + kept)

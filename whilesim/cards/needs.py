@@ -1,8 +1,11 @@
-"""Needs: what a customer says so that a clause comes up, and what a tool does in their words.
+"""Needs: what a customer says so that a clause comes up.
 
-A customer has never read the policy. A rule that starts with 'if the customer ...' becomes
-something that is so ('I am abroad and roaming is off'); a prohibition becomes the very
-request that it forbids; any other rule becomes a question whether it is so. No run of six words of the policy survives.
+A customer has never read the policy and does not recite it. A rule that starts with 'if the
+customer ...' becomes something that is so ('I'm travelling abroad'); a prohibition becomes
+the request that it forbids; any other rule becomes what its theme (``words/themes_en``) has
+customers say, about the few words that set this clause apart; and where no theme fits, a
+short question about these words. Rules of the agent's own conduct (confirm first, invent
+nothing) become an invitation to break them.
 
 The words are English; a policy in another language lends its own nouns to English frames.
 """
@@ -11,37 +14,47 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, cached_property
+from string import Formatter
 from typing import Any, Literal
 
+from whilesim.cards.speech import as_me, first_person, listed, lower_first, noun_phrases, stem, the, word_set
 from whilesim.core.seeds import pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, words
-from whilesim.situations.norms import unit
 from whilesim.situations.policy import Clause, Policy
 from whilesim.situations.tools import Tool
-from whilesim.world.mock import Focus
 from whilesim.world.oracle import Applies
-from whilesim.world.verbs import read_name, spoken_verb
+from whilesim.world.verbs import read_name
 
 NeedForm = Literal["circumstance", "request", "question"]
+Source = Literal["conduct", "circumstance", "request", "theme", "topic"]
 RUN = 6
-_HOLD = 0xE000  # private characters stand for what must survive
 """So many words in a row with the policy would be a quotation."""
+_HOLD = 0xE000  # private characters stand for what must survive
+_TELLING = 0.19  # the least that a phrase must be worth to stand in a theme's frame
+_LONGEST = 14  # words of a need that is said with the clause's own words
 
-_CONDITION = re.compile(r"\b(?:if|when|whenever|where|in case|once)\s+", re.IGNORECASE)
-_OF_PARTY = r"(?:ids?|number|name|account|profile|details|identity|e-?mail|address|information|data)"
-_SECOND_VERB = re.compile(
-    r"\b(and|or|but) (wants|needs|has|is|asks|does|requests|provides|reports|says|agrees|confirms|insists)\b"
-)
 _NEGATION = re.compile(
-    r"\b(?:never|do not|don't|must not|may not|cannot|can't|should not|are not allowed to|is not allowed to|"
+    r"\b(?:never|do not|don't|must not|may not|cannot|can't|should not|(?:are|is) not (?:allowed|permitted) to|"
     r"not permitted to|shall not|avoid)\s+",
     re.IGNORECASE,
 )
-_END = re.compile(r"[.;:!?(\n]|,(?!\d)|\bthen\b|\bunless\b|\bexcept\b|\beven\b")
+_END = re.compile(r"[.;:!?(\n]|,(?!\d)|\bthen\b|\bunless\b|\bexcept\b|\beven\b|\s[-–—→]\s")
+_HEADINGS = re.compile(r"^(?:[^\W\d_][^.:;]{0,60}: )+")
+_INDIRECT = re.compile(
+    r"\b(?:ask|check|determine|verify|see|investigate|know|clarify|confirm|test)(?: \w+){0,2}\s+$", re.IGNORECASE
+)
+_UNSAYABLE = re.compile(r"[{}`\"“_/<>=]|\b(?:agent|tool|system|above|below|listed|following|API)s?\b", re.IGNORECASE)
+_AMOUNT = re.compile(
+    r"[$€£]\s?\d[\d,.]*\d|[$€£]\d|\b\d[\d,.]*\s?(?:dollars|euros|pounds|USD|EUR|percent|GB|MB|kg|lbs)\b|\b\d[\d.]*\s?%"
+)
+_TIME = re.compile(
+    r"\b\d+(?:\s?(?:-|–|to)\s?\d+)?[ -]?(?:business |working |calendar )?(?:day|hour|hr|week|month|year|minute)s?\b",
+    re.I,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +65,10 @@ class Need:
     form: NeedForm
     applies: Applies
     """Whether what is said makes the clause apply, as far as its words decide."""
+    about: str = ""
+    """What the clause is about, in the customer's words; with it two clauses are told apart."""
+    source: Source = "topic"
+    """How the words were found."""
 
 
 class Phrasebook:
@@ -66,17 +83,18 @@ class Phrasebook:
 
     def __init__(self, policy: Policy, tools: Sequence[Tool], values: Sequence[str]) -> None:
         self.frames: Mapping[str, Any] = load_words("cards_en")
+        self._policy = policy
         text = words(policy.text)
         self._runs = {tuple(text[i : i + RUN]) for i in range(len(text) - RUN + 1)}
-        self._seen_in = Counter(w for c in policy.clauses for w in {_stem(w) for w in words(c.text)})
-        self._stop = frozenset(map(str, self.frames["stop"])) | frozenset(self.frames["parties"])
-        self._stop_stems = frozenset(map(_stem, self._stop))
+        self._circumstances = Counter(_circumstance(c.text)[0] for c in policy.clauses)
+        self._dealt: dict[str, dict[str, list[str]]] = {}
+        self._seen_in = Counter(w for c in policy.clauses for w in {stem(w) for w in words(c.text)})
         names = {t.name: " ".join(name_words(t.name)) for t in tools}
         swaps: dict[str, str] = {v: v.replace("_", " ") for v in values if "_" in v}
         swaps |= {n: w for n, w in names.items() if w != n.lower()}
         swaps |= {n: "that" for n, w in names.items() if w == n.lower()}
         swaps |= {k: v for k, v in self.frames["instead"].items() if k in values or k in names}
-        self._swaps = swaps
+        self._swaps = {k.lower(): v for k, v in swaps.items()}
         spelled = sorted(map(re.escape, swaps), key=lambda s: (-len(s), s))
         self._banned = re.compile(rf"\b(?:{'|'.join(spelled)})\b", re.IGNORECASE) if spelled else None
 
@@ -86,261 +104,243 @@ class Phrasebook:
 
     def clean(self, text: str, keep: Sequence[str] = ()) -> str:
         """Take tool names, axis values and quotations out of a text; ``keep`` stays as it is."""
-        kept = {
-            chr(_HOLD + i): k
-            for i, k in enumerate(sorted({k for k in keep if k and k in text}, key=lambda k: (-len(k), k)))
-        }
+        whole = sorted({k for k in keep if k and k in text}, key=lambda k: (-len(k), k))
+        kept = {chr(_HOLD + i): k for i, k in enumerate(whole)}
         for mark, value in kept.items():
             text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", mark, text)
         if self._banned:
-            lower = {k.lower(): v for k, v in self._swaps.items()}
-            text = self._banned.sub(lambda m: lower[m.group().lower()], text)
-        text = "".join(kept.get(char, char) for char in text)
-        return self._break_runs(text)
+            text = self._banned.sub(lambda m: self._swaps[m.group().lower()], text)
+        return self._break_runs("".join(kept.get(char, char) for char in text))
 
     def need(self, clause: Clause, seed: int, *names: str | int) -> Need:
         """Say what brings a clause up."""
-        found = self._condition(clause) or self._forbidden(clause, seed, *names)
-        if found is None:
-            found = self._question(clause, seed, *names)
+        ways = self._ways(clause, seed, *names)
+        found = next(n for n in ways if n and (n.source == "topic" or self._run_in(words(n.text)) is None))
         text = self.clean(found.text)
-        return Need(text=text[:1].upper() + text[1:], form=found.form, applies=found.applies)
+        return Need(
+            text=text[:1].upper() + text[1:],
+            form=found.form,
+            applies=found.applies,
+            about=self.clean(self._label(clause, found.about)),
+            source=found.source,
+        )
+
+    def _ways(self, clause: Clause, seed: int, *names: str | int) -> Iterator[Need | None]:
+        """Yield what would bring a clause up, the best first; the last always says something."""
+        rule = _HEADINGS.sub("", clause.text)
+        yield self._themed(clause, rule, ("first", "conduct"), seed, *names)
+        yield self._condition(clause)
+        yield self._forbidden(clause, seed, *names)
+        yield self._themed(clause, rule, ("",), seed, *names)
+        yield self._themed(clause, clause.text, ("first", "conduct", ""), seed, *names)
+        yield self._asked(clause, seed, *names)
 
     def related(self, clause: Clause, tool: Tool) -> bool:
         """Say whether one request naturally brings up both: the clause names the tool or its words."""
         if tool.name in clause.tools:
             return True
-        mine = {_stem(w) for w in words(clause.text)} - self._stop_stems
-        theirs = {_stem(w) for w in name_words(tool.name)} - self._stop_stems
-        theirs -= {_stem(read_name(tool).verb)} if tool.effect == "read" else set()
+        idle = frozenset(map(stem, word_set("stop") | word_set("parties")))
+        mine = {stem(w) for w in words(clause.text)} - idle
+        theirs = {stem(w) for w in name_words(tool.name)} - idle
+        theirs -= {stem(read_name(tool).verb)} if tool.effect == "read" else set()
         return len(mine & theirs) >= min(2, max(1, len(theirs)))
+
+    def topics(self, text: str) -> list[str]:
+        """Return the phrases that set a text apart from the policy's clauses, the rarest first."""
+        phrases = noun_phrases(text, self._policy.language)
+        return [phrases[i] for i in sorted(range(len(phrases)), key=lambda i: (-self._worth(phrases[i]), i))]
+
+    def _about(self, text: str) -> list[str]:
+        """Return one or two such phrases with an article; at least one."""
+        return [self._the(t) for t in self.topics(text)[:2]] or [str(self.frames["nothing_named"])]
+
+    def _label(self, clause: Clause, label: str) -> str:
+        """Say what a clause is about: its theme, the phrases that set it apart, and its own words if these do not."""
+        about = listed(self._about(clause.text))
+        if self._labels[about] > 1:
+            told, idle = set(words(about)), word_set("stop") | word_set("inner")
+            own = [w for w in dict.fromkeys(words(clause.text)) if w.isalpha() and w not in told | idle]
+            about += f" ({', '.join(sorted(own, key=lambda w: self._seen_in[stem(w)])[:2])})" if own else ""
+        if label and about.startswith(str(self.frames["nothing_named"])):
+            return label
+        return f"{label}, to do with {about}" if label else about
+
+    @cached_property
+    def _labels(self) -> Counter[str]:
+        return Counter(listed(self._about(c.text)) for c in self._policy.clauses)
+
+    def _the(self, phrase: str) -> str:
+        return the(phrase) if self._policy.language == "en" else phrase
+
+    def _worth(self, phrase: str) -> float:
+        """Say how much a phrase tells: 1 for a word that one clause has, little for a common one."""
+        common = max(3, len(self._policy.clauses) // 8)
+        seen = [(s, self._seen_in[s]) for s in map(stem, words(phrase))]
+        told = [0.2 if s in word_set("weak") or n > common else 1.0 / min(n or 1, 3) for s, n in seen]
+        return sum(told) / len(told) ** 0.5 if len(told) > 1 else 0.6 * sum(told)
 
     def _condition(self, clause: Clause) -> Need | None:
         """Turn 'if the customer travels abroad' into 'I travel abroad'."""
-        parties = "|".join(self.frames["parties"])
-        for start in _CONDITION.finditer(clause.text):
-            rest = clause.text[start.end() :]
-            subject = re.match(rf"(?:(?:the|a|an|any)\s+)?(?:{parties})\b(?!'s)\s+", rest, re.IGNORECASE)
-            if subject is None:
-                continue
-            body = _END.split(rest[subject.end() :], maxsplit=1)[0].strip()
-            if len(words(body)) < 2:
-                continue
-            said = _SECOND_VERB.sub(
-                lambda m: f"{m[1]} {_first_person_verb(m[2])}", f"I {_first_person_verb(self._as_me(body))}."
-            )
-            certain = re.search(r"\bonly\b", clause.text[: start.start()], re.I) is None
-            return Need(text=said, form="circumstance", applies="yes" if certain else "unknown")
-        return None
+        text, start = _circumstance(clause.text)
+        if not text:
+            return None
+        if self._circumstances[text] > 1:
+            text += " " + str(self.frames["and_then"]).format(topic=self._about(clause.text)[0])
+        certain = re.search(r"\bonly\b", clause.text[:start], re.I) is None and not text.startswith("My ")
+        return Need(text=text, form="circumstance", applies="yes" if certain else "unknown", source="circumstance")
 
     def _forbidden(self, clause: Clause, seed: int, *names: str | int) -> Need | None:
         """Turn 'never share details' into 'could you share details?'."""
         start = _NEGATION.search(clause.text)
         if clause.kind != "must_not" or start is None:
             return None
-        body = _END.split(clause.text[start.end() :], maxsplit=1)[0].strip()
-        if len(words(body)) < 2:
+        body = as_me(_END.split(clause.text[start.end() :], maxsplit=1)[0].strip())
+        before = re.split(r"[.:;,]\s", clause.text[: start.start()])[-1].strip()
+        if not 2 <= len(words(body)) <= 9 or not _sayable(f"{before} {body}"):
             return None
-        if body.lower().startswith("be "):  # 'flights cannot be modified': the customer asks whether they can
-            subject = self._as_me(re.split(r"[.:;]\s", clause.text[: start.start()])[-1].strip())
-            asked = f"can {_lower_first(subject)} {self._as_me(body)} after all?"
-            return Need(text=asked, form="request", applies="unknown") if subject else None
-        return Need(
-            text=self.frame("ask_for", seed, *names, deed=self._as_me(body)),
-            form="request",
-            applies="unknown",
-        )
-
-    def _question(self, clause: Clause, seed: int, *names: str | int) -> Need:
-        """Turn 'take a payment only for an overdue bill' into 'do you take a payment for ...?'."""
-        lead, _, core = clause.text.rpartition(": ")
-        core = core or clause.text
-        when = re.match(rf"(?:{'|'.join(self.frames['subordinate'])})\b[^,]*,\s+(?=\w)", core, re.I)
-        lead, core = (f"{lead} {when.group()}", core[when.end() :]) if when else (lead, core)
-        body = self._as_me(_shortened(re.sub(r"\b(?:only|always)\s+", "", core)))
-        about = f"about {self._topic(lead, 2)}: " if lead.strip() else ""
-        stranded = re.match(rf"(?:{'|'.join(self.frames['subordinate'])})\b", body, re.I)
-        if unit(clause.text).language != "en" or len(words(body)) < 3 or stranded:
-            asked = self.frame("question", seed, *names, topic=self._topic(clause.text))
-        elif body.lower().startswith("be "):
-            asked = f"{about}will you {_lower_first(body)}?"
-        elif unit(core).orders:
-            asked = about + self.frame("ask_order", seed, *names, body=body[:1].lower() + body[1:])
+        if self._run_in(words(body)) is not None:
+            body = re.split(r"\s(?:after|before|during|for|in|on|at|with|from|by|that|which|who)\b", body, maxsplit=1)[
+                0
+            ]
+        parties = "|".join(word_set("parties"))
+        if re.fullmatch(rf"(?:the |an? |any )?(?:{parties})", before, re.I):
+            asked = f"can I {body}?"
+        elif before and not re.search(r"\b(?:you|agents?)(?: (?:are|should|must|can))?$", before, re.I):
+            if (
+                len(words(before)) > 5
+                or before[0] in "({"
+                or re.search(r"^(?:if|when|there|do|it|for)\b|\bto$", before, re.I)
+            ):
+                return None
+            asked = f"can {lower_first(as_me(before))} {body}?"
+        elif re.split(r"[ ,]", body.lower())[0] in word_set("not_asked"):
+            return None
         else:
-            asked = about + self.frame("ask_rule", seed, *names, body=_lower_first(body))
+            asked = self.frame("ask_for", seed, *names, deed=body)
+        return Need(text=asked, form="request", applies="unknown", source="request")
+
+    def _themed(self, clause: Clause, rule: str, ranks: Sequence[str], seed: int, *names: str | int) -> Need | None:
+        """Say what customers say about the first theme of these ranks that the clause has."""
+        for name, theme in load_words("themes_en").items():
+            rank = theme.get("rank", "")
+            found = re.search(theme["cue"], rule, re.IGNORECASE) if rank in ranks else None
+            if found is None:
+                continue
+            slots = self._slots(clause, found)
+            fit = [s for s in theme["says"] if _slots_of(s) and _slots_of(s) <= slots.keys()]
+            fit += self._own_words(name).get(clause.id, [])
+            if fit:
+                text = pick(fit, seed, "need", *names).format(**slots)
+                form: NeedForm = "question" if "?" in text else "circumstance"
+                form = "request" if re.match(r"(?:please|can you|could you)\b", text, re.I) else form
+                source: Source = "conduct" if rank == "conduct" else "theme"
+                return Need(text=text, form=form, applies="unknown", source=source, about=theme.get("about", ""))
+        return None
+
+    def _slots(self, clause: Clause, found: re.Match[str]) -> dict[str, str]:
+        """Return what fills the frames of a theme: topics, an amount, a time, groups of its cue."""
+        slots: dict[str, str] = {}
+        for name, pattern in (("amount", _AMOUNT), ("time", _TIME)):
+            if hit := pattern.search(clause.text):
+                slots[name] = hit.group()
+        for name, value in found.groupdict().items():
+            named = noun_phrases(value or "", self._policy.language)
+            if name == "thing":
+                telling = [t for t in named[:2] if " " in t or stem(t) not in word_set("weak")]
+                slots |= {name: self._the(telling[0])} if telling else {}
+            elif name == "deed" and value:
+                deed = re.split(r",| and | or ", value, maxsplit=1)[0].strip()
+                slots |= {name: as_me(lower_first(deed))} if 1 < len(words(deed)) < 8 and _sayable(deed) else {}
+            elif name != "deed" and value and _sayable(value):
+                slots[name] = named[0] if name == "what" and named else value if value.isupper() else value.lower()
+        told = {stem(w) for v in slots.values() for w in words(v)}
+        ranked = [
+            t
+            for t in self.topics(clause.text)[:4]
+            if self._worth(t) >= _TELLING and not told & {stem(w) for w in words(t)}
+        ]
+        if ranked:
+            slots["topic"] = self._the(ranked[0])
+            slots["both"] = listed([self._the(t) for t in ranked[:2]])
+        return slots
+
+    def _own_words(self, name: str) -> Mapping[str, list[str]]:
+        """Deal the sentences without a slot out to the clauses of a theme, so that no two say the same."""
+        if name not in self._dealt:
+            theme = load_words("themes_en")[name]
+            left = [s for s in theme["says"] if not _slots_of(s)]
+            dealt = self._dealt[name] = {}
+            for number, clause in enumerate(self._policy.clauses):
+                if left and re.search(theme["cue"], clause.text, re.IGNORECASE):
+                    dealt[clause.id] = [left.pop(number % len(left))]
+        return self._dealt[name]
+
+    def _asked(self, clause: Clause, seed: int, *names: str | int) -> Need:
+        """Ask about what sets the clause apart."""
+        first, other, *_ = [*(self._the(t) for t in self.topics(clause.text)[:2] if self._worth(t) >= _TELLING), "", ""]
+        kind = "topic_both" if other and len(words(first)) < 3 else "topic" if first else "nothing"
+        asked = self.frame(kind, seed, *names, topic=first, other=other)
         return Need(text=asked, form="question", applies="unknown")
 
-    def _topic(self, text: str, most: int = 3) -> str:
-        """Name what sets a text apart: its rarest phrases, in the order of the text."""
-        phrases = _phrases(text, self._stop)
-        if not phrases:
-            return "this"
-
-        def rarity(phrase: list[str]) -> float:
-            return float(sum(1.0 / max(1, self._seen_in[_stem(w)]) for w in phrase)) / float(len(phrase) ** 0.5)
-
-        chosen = sorted(range(len(phrases)), key=lambda i: (-rarity(phrases[i]), i))[:most]
-        names = [" ".join(phrases[i]) for i in sorted(chosen)]
-        return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
-
-    def _as_me(self, text: str) -> str:
-        """Put a rule about 'the customer' into the first person: I where it acts, me where it is acted on."""
-        parties = "|".join(p for p in self.frames["parties"] if p != "they")
-        text = re.sub(rf"\b(?:an)?other (?:{parties})(?P<own>['’]s)?\b", r"somebody else\g<own>", text, flags=re.I)
-        text = re.sub(rf"\b(?:the |a |an |any |one |their |your )?(?:{parties})['’]s\b", "my", text, flags=re.I)
-        text = re.sub(rf"\b(?:the |a )(?:{parties}) (?={_OF_PARTY}\b)", "my ", text, flags=re.I)
-        text = re.sub(r"\b(?:their|his or her|his/her)\b", "my", text, flags=re.I)
-        party = re.compile(
-            rf"\b(?P<before>\w+ )?(?:(?:the|a|an|any) (?:{parties})|they|them)\b(?!['’])(?P<after> \w+(?:['’]t)?)?",
-            re.I,
-        )
-
-        def swap(match: re.Match[str]) -> str:
-            before, after = match["before"] or "", match["after"] or ""
-            party = match.group().lower().split()[-1 if not after else -2]
-            if party == "them" or (party != "they" and not self._acts(match, text)):
-                return f"{before}me{after}"
-            return f"{before}I{' ' + _first_person_verb(after.strip()) if after else ''}"
-
-        return party.sub(swap, text)
-
-    def _acts(self, match: re.Match[str], text: str) -> bool:
-        """Say whether a party is the subject: at the start, or behind a conjunction or comma."""
-        before = (match["before"] or "").strip().lower()
-        openers = ("and", "or", "if", "when", "that", "because", "unless", "before", "after", "until", "once", "where")
-        if before:
-            return before in (*openers, "whether", "while", "which", "whenever", "but", "as", "then")
-        return match.start() == 0 or text[: match.start()].rstrip().endswith((",", ":", ";"))
+    def _run_in(self, said: Sequence[str]) -> int | None:
+        """Return where a run of the policy stands in these words."""
+        return next((i for i in range(len(said) - RUN + 1) if tuple(said[i : i + RUN]) in self._runs), None)
 
     def _break_runs(self, text: str) -> str:
-        """Change a function word, the least needed one, in every six-word run that the policy has too."""
+        """Change or leave out the word that is least missed in every run that the policy has too."""
         soften: Mapping[str, str] = self.frames["soften"]
-        fillers: Sequence[str] = self.frames["fillers"]
+        ranked = {word: place for place, word in enumerate(soften)}
         while True:
             spans = [(m.start(), m.end()) for m in re.finditer(r"\w+(?:['’]\w+)*", text)]
             said = [text[a:b].casefold() for a, b in spans]
-            run = next((i for i in range(len(said) - RUN + 1) if tuple(said[i : i + RUN]) in self._runs), None)
+            run = self._run_in(said)
             if run is None:
                 return text
-            ranked = {word: place for place, word in enumerate(soften)}
-            soft = min(
-                (i for i in range(run, run + RUN) if said[i] in ranked),
-                key=lambda i: (ranked[said[i]], i),
-                default=None,
+            at = min(
+                range(run, run + RUN), key=lambda i: (ranked.get(said[i], len(ranked)), -len(said[i]) * (i > run), i)
             )
-            if soft is None:
-                at, last = spans[run + RUN - 1][0], said[run + RUN - 1]
-                fit = [f for f in fillers if (*said[run : run + RUN - 1], f.split()[0]) not in self._runs]
-                if fit:
-                    text = f"{text[:at].rstrip()}, {fit[run % len(fit)]}, {text[at:]}"
-                else:
-                    text = text[:at] + text[at + len(last) :]
-            else:
-                a, b = spans[soft]
-                text = text[:a] + soften[said[soft]] + text[b:]
+            a, b = spans[at]
+            text = text[:a] + soften.get(said[at], "") + text[b:]
+            text = re.sub(r" +(?=[ .,;:!?])", "", text).strip()
 
 
-def deed(tool: Tool, focus: Focus) -> str:
-    """Say what a tool does, as a customer asks for it: 'suspend my line L20871'."""
-    verb = spoken_verb(tool)
-    rest = _object_words(tool, verb)
-    kind = {_stem(k) for k in name_words(focus.kind or "")}
-    about = next((i for i, w in enumerate(rest) if _stem(w) in kind), None)
-    nouns = " ".join(rest if about is None else rest[about + 1 :])
-    said = " ".join(verb)
-    if not focus.object:
-        return f"{said} {_with_article(nouns)}".strip()
-    if not nouns:
-        return f"{said} {focus.object}"
-    return f"{said} the {nouns} {'for' if about is None else 'of'} {focus.object}"
-
-
-def thing(tool: Tool, focus: Focus) -> str:
-    """Name what a reading tool reads: 'my bill B30915', 'the data usage of my line'."""
-    kind = {_stem(k) for k in name_words(focus.kind or "")}
-    parts = [w for w in _object_words(tool, read_name(tool).verb.split("_")) if w != "all"]
-    nouns = " ".join(w for w in parts if _stem(w) not in kind and w not in ("details", "info"))
-    if not focus.object:
-        return _with_article(nouns or " ".join(parts) or "what you have on this")
-    return f"the {nouns} of {focus.object}" if nouns else focus.object
-
-
-def _object_words(tool: Tool, verb: Sequence[str]) -> list[str]:
-    parts = [w for w in name_words(tool.name) if w not in verb]
-    return parts[: parts.index("by")] if "by" in parts else parts
-
-
-def second_person(text: str) -> str:
-    """Turn what a customer says into what the customer is told to want."""
-    swaps = {"i": "you", "my": "your", "me": "you", "mine": "yours", "i'm": "you are", "i'd": "you would"}
-    swaps |= {"am": "are", "you": "they", "your": "their", "i've": "you have"}
-
-    def swap(match: re.Match[str]) -> str:
-        found = swaps.get(match.group().lower().replace("’", "'"))
-        if found is None:
-            return match.group()
-        return found.capitalize() if match.start() == 0 else found
-
-    return re.sub(r"[A-Za-z]+(?:['’][a-z]+)?", swap, text)
-
-
-def _shortened(text: str, most: int = 22) -> str:
-    """Cut a sentence at its first end, and a long one at a comma or at ``most`` words."""
-    body = re.split(r"[;\n]|[.!?](?:\s|$)|\s[-–—]\s|\(", text.strip(), maxsplit=1)[0].strip(" ,")
-    while len(words(body)) > most and "," in body:
-        body = body.rpartition(",")[0]
-    return " ".join(body.split()[:most]).strip(" ,")
-
-
-def _lower_first(text: str) -> str:
-    first = text.split(" ", 1)[0]
-    return text if first in ("I", "I'm", "I'd") or sum(c.isupper() for c in first) > 1 else text[:1].lower() + text[1:]
-
-
-def _with_article(nouns: str) -> str:
-    if not nouns:
-        return ""
-    return f"the {nouns}" if nouns.endswith("s") else f"{'an' if nouns[0] in 'aeiou' else 'a'} {nouns}"
-
-
-def _first_person_verb(text: str) -> str:
-    """Make the verb that follows 'I' agree: travels is travel, is is am, has is have."""
-    adverb = re.match(r"(?:already|also|still|only|never|always|\w+ly)\s+", text)
-    if adverb:
-        return adverb.group() + _first_person_verb(text[adverb.end() :])
-    first, _, rest = text.partition(" ")
-    irregular = {"is": "am", "are": "am", "has": "have", "does": "do", "was": "was", "were": "was"}
-    irregular |= {"doesn't": "don't", "isn't": "am not", "hasn't": "haven't"}
-    lower = first.lower()
-    if lower in irregular:
-        first = irregular[lower]
-    elif lower.endswith("ies") and len(lower) > 4:
-        first = first[:-3] + "y"
-    elif re.search(r"(?:ss|sh|ch|x|z)es$", lower):
-        first = first[:-2]
-    elif lower.endswith("s") and not lower.endswith("ss"):
-        first = first[:-1]
-    return f"{first} {rest}".strip()
-
-
-def _phrases(text: str, stop: frozenset[str]) -> list[list[str]]:
-    """Split a text into its runs of content words, four at most each."""
-    found: list[list[str]] = []
-    for part in re.split(r"[.,;:!?()\[\]\"“”\n/]+", text):
-        run: list[str] = []
-        for word in [*re.findall(r"[\w#$€%'’-]+", part), ""]:
-            if word and word.casefold() not in stop and not word.isdigit():
-                run.append(word if word.isupper() else word.lower())
+def _circumstance(rule: str) -> tuple[str, int]:
+    """Say what a rule's condition on the customer comes to, and where it starts; nothing where it has none."""
+    for pattern, said in _conditions():
+        for found in pattern.finditer(rule):
+            if _INDIRECT.search(rule[: found.start()]):
                 continue
-            if run:
-                found.append(run[-4:])
-            run = []
-    return [p for p in found if len(" ".join(p)) > 2]
+            rest = found["rest"] if "rest" in pattern.groupindex else ""
+            body = as_me(_END.split(rest, maxsplit=1)[0].strip())
+            if not _sayable(body) or ("{" in said and not body):
+                continue
+            text = re.sub(r"\bI am\b", "I'm", said.format(rest=body, acts=_agreeing(first_person(body))))
+            if len(words(text)) > 2:
+                return text, found.start()
+    return "", 0
 
 
-@lru_cache(maxsize=8192)
-def _stem(word: str) -> str:
-    for ending in ("ings", "ing", "ied", "ies", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word.rstrip("e") if len(word) > 4 else word
+def _agreeing(text: str) -> str:
+    """Let a second verb agree too: 'have a key and wants another' is 'have a key and want another'."""
+    return re.sub(
+        r"\b(and|or|but) (\w+s)\b(?= (?:to|a|an|the|my|another|not)\b)", lambda m: f"{m[1]} {first_person(m[2])}", text
+    )
+
+
+def _sayable(text: str) -> bool:
+    return len(words(text)) <= _LONGEST and _UNSAYABLE.search(text) is None
+
+
+def _slots_of(frame: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(frame) if name}
+
+
+@cache
+def _conditions() -> list[tuple[re.Pattern[str], str]]:
+    """Return patterns of a condition on the customer, and what a customer says for each."""
+    parties = "|".join(sorted(word_set("parties"), key=len, reverse=True))
+    who = rf"(?:(?:the|an?|any)\s+)?(?:\w+ )?(?:{parties})\b(?!'s)"
+    return [
+        (re.compile(pattern.replace("WHO", who), re.IGNORECASE), said)
+        for pattern, said in load_words("cards_en")["conditions"]
+    ]

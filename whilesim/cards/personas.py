@@ -50,14 +50,17 @@ class Persona:
         return persona_prose(self)
 
 
-def draw_persona(seed: int, name: str) -> Persona:
+def draw_persona(seed: int, name: str, mood: str = "ordinary") -> Persona:
     """Draw a persona; the seed and the name decide it. Two in five write ordinary prose.
 
-    A terse customer never writes long messages.
+    Args:
+        mood: The customer's stance: nobody in a hurry writes long messages, nobody who is fed up
+            sends warm greetings. A terse customer never writes long messages either.
     """
     drawn = {part: _draw(part, seed, name) for part in ("texture", "tone", "length", "pressure")}
-    if drawn["tone"] == "terse" and drawn["length"] == "long":
-        drawn["length"] = "short"
+    clashes: Mapping[str, Mapping[str, str]] = load_words("personas")["clashes"]
+    for cause in (mood, drawn["texture"], drawn["tone"]):
+        drawn = {part: clashes.get(cause, {}).get(value, value) for part, value in drawn.items()}
     return Persona(**cast(Any, drawn))
 
 
@@ -82,7 +85,8 @@ def type_like(text: str, persona: Persona, seed: int, *names: str | int, protect
     held, pieces = _hold(text, protect)
     english = _is_english(text)
     if english:
-        held = _added(_trimmed(held, persona), persona, seed, *names)
+        bare = _trimmed(held, persona)
+        held = _added(bare, persona, seed, *names, plain=bare == held)
     typed = _TEXTURES[persona.texture](held, english, (seed, *names))
     typed = re.sub(r"[ \t]+(?=[.,;!?])|(?<=[ \t])[ \t]+", "", typed).strip()
     restored = "".join(pieces.get(char, char) for char in typed)
@@ -139,8 +143,11 @@ def _trimmed(text: str, persona: Persona) -> str:
     return text
 
 
-def _added(text: str, persona: Persona, seed: int, *names: str | int) -> str:
-    """Add what tone, length and pressure say, around the text."""
+def _added(text: str, persona: Persona, seed: int, *names: str | int, plain: bool) -> str:
+    """Add what tone, length and pressure say, around the text: one sentence for tone and pressure together.
+
+    Who is terse only says so where the text is ``plain``: with nothing in it to leave out.
+    """
     lists = load_words("personas")
 
     def say(group: str, value: str) -> list[str]:
@@ -153,8 +160,11 @@ def _added(text: str, persona: Persona, seed: int, *names: str | int) -> str:
     greets = re.match(r"(?:hi|hello|hey|good \w+)\b", text, re.IGNORECASE)
     before = [] if greets else say("greeting", persona.tone)
     before += say("aside", persona.length)
-    after = say("pressure", persona.pressure) + say("closing", persona.tone)
-    return " ".join([*before, text, *after])
+    together = say("both", f"{persona.tone} {persona.pressure}")
+    apart = say("pressure", persona.pressure) + (
+        say("closing", persona.tone) if persona.tone != "terse" or plain else []
+    )
+    return " ".join([*before, text, *(together or apart)])
 
 
 @cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from whilesim.cards.cards import Card
+from whilesim.cards.cards import Card, known_facts
 from whilesim.core.seeds import shuffled
 from whilesim.situations.axes import Situation
 from whilesim.world.mock import Focus
@@ -74,13 +74,13 @@ def _flipped(card: Card, allowed: Callable[[Mapping[str, str]], bool], seed: int
 
 
 def _differ(left: Oracle, right: Oracle) -> bool:
-    """Say whether the right end flips; what stays open must be open in both, so that it cannot be the cause."""
-    if left.open != right.open:
+    """Say whether the right end flips, for another reason; what stays open must be open in both, so that it cannot be the cause."""
+    if left.open != right.open or left.why == right.why:
         return False
     return set(left.ends) != set(right.ends) or left.handoff_wanted != right.handoff_wanted
 
 
 def _same_words(card: Card, focus: Focus) -> bool:
     """Say whether the customer would know and say the same in the flipped world."""
-    known = {**focus.identity, **focus.facts}
+    known = known_facts(focus)
     return all(known.get(name) == value for name, value in card.facts.items())

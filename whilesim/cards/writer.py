@@ -1,8 +1,8 @@
 """Writer: a chat model that phrases the cards, one request for each situation.
 
 The model says the same things in other words: what it writes is held against the facts, the
-tool names and the policy's own sentences, and where it breaks one of these rules the
-template's words stay. How many stayed is told.
+tool names and the policy's own sentences. Where it breaks one of these rules it is told so and
+asked once more, and then the template's words stay. How many stayed is told.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ class Request:
     def prompt(self) -> str:
         """Return what the model is asked."""
         first = self.cards[0]
-        mood = {k: v for k, v in first.situation.values.items() if k in ("stance", "history")}
         return render_prompt(
             "writer",
             card=first,
@@ -59,7 +58,8 @@ class Request:
             tool=self.tool,
             count=len(self.cards),
             proses=[c.prose for c in self.cards],
-            mood=", ".join(f"{k}: {v.replace('_', ' ')}" for k, v in mood.items()) or "nothing special",
+            stance=first.situation.values.get("stance", ""),
+            history=first.situation.values.get("history", ""),
         )
 
 
@@ -74,16 +74,29 @@ async def phrase_cards(requests: Sequence[Request], chat: Chat, book: Phrasebook
 
 
 async def _phrase(request: Request, chat: Chat, book: Phrasebook) -> tuple[tuple[Card, ...], int]:
-    key = CallKey(case=request.cards[0].id, role="writer")
-    try:
-        reply = await chat.reply([Message(role="user", content=request.prompt())], schema=SCHEMA, key=key)
+    messages = [Message(role="user", content=request.prompt())]
+    done: dict[int, Card] = {}
+    for attempt in range(2):
+        key = CallKey(case=request.cards[0].id, role="writer", turn=attempt)
+        try:
+            reply = await chat.reply(messages, schema=SCHEMA, key=key)
+        except ModelError as error:
+            if error.reason in ("auth", "budget", "interrupt"):
+                raise
+            break
         drafts = _read(reply.message.content or "")
-    except ModelError as error:
-        if error.reason in ("auth", "budget", "interrupt"):
-            raise
-        drafts = []
-    cards = [_accept(card, drafts[i], book) if i < len(drafts) else None for i, card in enumerate(request.cards)]
-    return tuple(new or old for new, old in zip(cards, request.cards, strict=True)), cards.count(None)
+        wrong = []
+        for number, card in enumerate(request.cards):
+            found = _accept(card, drafts[number], book) if number < len(drafts) else "it is not there"
+            if isinstance(found, Card):
+                done.setdefault(number, found)
+            elif number not in done:
+                wrong.append(f"{number + 1}. {found}")
+        if not wrong:
+            break
+        said = Message(role="assistant", content=reply.message.content)
+        messages += [said, Message(role="user", content=render_prompt("writer_again", wrong=wrong))]
+    return tuple(done.get(n, card) for n, card in enumerate(request.cards)), len(request.cards) - len(done)
 
 
 SCHEMA = {
@@ -115,13 +128,16 @@ def _read(text: str) -> list[_Draft]:
         return []
 
 
-def _accept(card: Card, draft: _Draft, book: Phrasebook) -> Card | None:
-    """Take a model's words, unless they quote, name a tool, or invent a code."""
+def _accept(card: Card, draft: _Draft, book: Phrasebook) -> Card | str:
+    """Take a model's words, or say why not: they quote, name a tool, or invent a code."""
     opening, second = draft.opening.strip(), draft.second.strip()
     keep = list(card.facts.values())
     known = " ".join([*keep, card.opening, card.goal, card.second])
     invented = [c for c in _CODE.findall(f"{opening} {second}") if c not in known]
-    quoted = any(book.clean(text, keep) != text for text in (opening, second))
-    if not opening or invented or quoted or bool(second) != bool(card.second):
-        return None
+    if not opening or bool(second) != bool(card.second):
+        return "opening or second is empty, or there where it should be empty"
+    if invented:
+        return f"{invented[0]!r} stands nowhere in what the customer knows"
+    if any(book.clean(text, keep) != text for text in (opening, second)):
+        return "it repeats the rule, or names a function or a label"
     return replace(card, opening=opening, second=second)

@@ -1,0 +1,50 @@
+"""Facts: what a customer knows, said in sentences.
+
+A fact has the name that the world gives it ('new item ids'); how it is said goes by the kind
+of the name. Values stay as the world holds them, set off by spaces and marks, since an agent
+looks them up; only a fixed option loses its underscores.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+from whilesim.cards.speech import is_plural, listed
+from whilesim.core.templates import load_words
+
+
+def say_fact(name: str, value: str) -> str:
+    """Say one fact as a clause without a stop: 'my user id is u_77', 'the new zip code would be 85718'."""
+    frame, match = next((f, m) for pattern, f in _frames() if (m := pattern.search(name)))
+    called = match.groupdict().get("of") or name
+    several = match.groupdict().get("ids") or called in ("item", "product") or is_plural(called)
+    parts = list(dict.fromkeys(v for v in re.split(r",\s+", value) if v)) if several else [value]
+    if not re.search(r"\b(?:id|ids|name|username|password|code|key|login)\b", name):
+        parts = [p.replace("_", " ") if re.fullmatch(r"[a-z]+(?:_[a-z]+)+", p) else p for p in parts]
+    many = len(parts) > 1 or is_plural(called)
+    if match.groupdict().get("ids"):
+        called = f"{called}s" if many else called
+    return frame.format(of=called, value=listed(parts), are="are" if many else "is")
+
+
+def say_facts(facts: Iterable[tuple[str, str]]) -> str:
+    """Say some facts in one or two sentences; nothing for none."""
+    sentences: list[str] = []
+    for name, value in facts:
+        said = say_fact(name, value)
+        if sentences and " and " not in sentences[-1] and not sentences[-1].endswith((".", "!", "?")):
+            sentences[-1] += f" and {said}"
+        else:
+            sentences.append(said)
+    return " ".join(_sentence(s) for s in sentences)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if re.search(r"[.!?]$", text) else ".")
+
+
+@cache
+def _frames() -> list[tuple[re.Pattern[str], str]]:
+    return [(re.compile(pattern), frame) for pattern, frame in load_words("cards_en")["facts"]]
