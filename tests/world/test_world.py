@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from world_sets import load_set, play, tool, violations
+from world_sets import SHARED, ill_formed, load_set, open_set, play, tool, violations
 
 from whilesim.core.errors import InputError
 from whilesim.situations.axes import Situation
@@ -127,26 +129,22 @@ def test_the_same_names_draw_the_same_world_and_others_another(demo):
     assert gone == {twin[0].focus.id}
 
 
-def test_a_world_is_the_same_bytes_in_every_process():
-    code = (
-        "import json, sys; sys.path.insert(0, 'tests'); from pathlib import Path; import whilesim; from world_sets import load_set;"
-        "from whilesim.world.mock import MockWorld; t, p = load_set(Path(whilesim.__file__).parent / 'demo');"
-        "w = MockWorld(t, p, {'tool': 'change_plan', 'world_state': 'duplicate', 'tool_condition': 'timeout'}, 5);"
-        "print(json.dumps(w.state), w.focus, w.call('change_plan', w.focus.arguments), w.call('list_plans', {}), w.model.describe())"
-    )
-    root = Path(__file__).parents[2]
+def test_worlds_are_the_same_bytes_in_every_process_under_every_hash_seed_and_in_every_order():
+    names = ["demo", *(n for n in ("tau2/retail", "corpus/07-german-voice-agent-mcp") if (SHARED / n).is_dir())]
+    code = "import sys; from world_sets import digest; print(*[digest(n, backwards=sys.argv[1] == '4242') for n in sys.argv[2:]])"
     runs = [
         subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=root,
+            [sys.executable, "-c", code, seed, *names],
+            cwd=Path(__file__).parents[1],
             env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             check=True,
-        )
+            text=True,
+        ).stdout.split()
         for seed in ("11", "4242")
     ]
-    assert runs[0].stdout == runs[1].stdout
-    assert len(runs[0].stdout) > 2000
+    assert runs[0] == runs[1]
+    assert len(set(runs[0])) == len(names)
 
 
 def test_a_missing_record_is_gone_and_what_belonged_to_it_too(demo):
@@ -288,6 +286,7 @@ def test_a_spec_s_records_examples_and_schemas_shape_the_replies():
     ("make", "match"),
     [
         (lambda: WorldSpec(tools=[1]), r"'tools' is list, and must map names to values"),
+        (lambda: WorldSpec(tools={"x": {"action": "fly"}}), "the action of 'x' is 'fly'; it must be one of get, list"),
         (lambda: WorldSpec(entities={"order": 3}), r"has 3 for 'order', which is no mapping"),
         (lambda: WorldSpec(tools={"pay": {"effect": "rite"}}), r"effect of 'pay' is 'rite'; it must be one of"),
         (lambda: MockWorld([]), "at least one tool"),
@@ -312,10 +311,19 @@ def test_a_spec_file_that_is_none_is_refused(tmp_path):
             WorldSpec.from_yaml(path)
 
 
-CYCLE: dict = {"type": "object", "properties": {"name": {"type": "string"}}}
-CYCLE["properties"]["inner"] = {
+NODE = {"type": "object", "properties": {"name": {"type": "string"}, "child": {"$ref": "#/$defs/Node"}}}
+CYCLE = {
     "type": "object",
-    "properties": {"name": {"type": "string"}, "ids": {"type": "array", "items": {}}},
+    "properties": {"node": {"$ref": "#/$defs/Node"}},
+    "$defs": {"Node": NODE},
+    "required": ["node"],
+}
+TIGHT = {
+    "ids": {"type": ["array", "null"], "items": {"type": "integer"}, "minItems": 2},
+    "either": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
+    "share": {"type": "number", "minimum": 5, "maximum": 6},
+    "pair": {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}]},
+    "always": {"const": 4},
 }
 
 
@@ -323,28 +331,30 @@ CYCLE["properties"]["inner"] = {
     "tools",
     [
         [tool("ping"), tool("cancel_it", effect="write"), tool("toggle", effect="write")],
-        [tool("update_tree", "Update a tree.", "write", tree=CYCLE), tool("get_tree", tree_name="string")],
+        parse_tools([{"name": "save_tree", "description": "Save.", "parameters": CYCLE}, {"name": "get_tree", "parameters": {}}]),
         [tool(f"{verb}_thing_{n}", effect=effect, **{f"thing_{n}_id": "string"}) for n in range(75) for verb, effect in (("get", "read"), ("cancel", "write"))],
         [tool("obtener_pedido", "Obtiene un pedido.", pedido_id="string"), tool("cancelar_pedido", "Cancela.", "write", pedido_id="string")],
+        [tool("查询订单", "查询订单", 订单号="string"), tool("取消订单", "取消订单", "write", 订单号="string"), tool("转人工", "转人工客服", "handoff")],
         [tool("set_level", "Set it.", "write", level={"type": "string", "enum": ["only"]}), tool("read_level", level={"enum": [None]})],
+        [tool("set_level", "Set it.", "write", level={"type": "string", "enum": []}), tool("set_mood", "", "write", mood="string")],
         [tool("x", effect="write", a={}, b={"type": ["string", "null"]}, c={"anyOf": [{"type": "integer"}, {"type": "null"}]})],
-        [tool("send", effect="write", to="string"), tool("get", id="string"), tool("list"), tool("delete_all", effect="write")],
+        [tool("adjust", "Adjust it.", "write", **TIGHT)],
+        [tool("send", effect="write", to="string"), tool("list"), tool("delete_all", effect="write")],
+        [tool("get_self", **{"self": "string", "class": "string"}), tool("_", _="string"), tool("1", "", "write", **{"2": "string"})],
+        [tool("transfer_to_human", effect="handoff", reason="string")],
     ],
 )  # fmt: skip
 def test_odd_tools_make_a_world_and_never_a_crash(tools):
     model = infer_world(tools)
-    for one in tools[:6]:
-        for state in STATES:
-            for condition in CONDITIONS:
-                values = {
-                    "tool": one.name,
-                    "world_state": state,
-                    "tool_condition": condition,
-                    "history": "prior_failure",
-                }
-                world = MockWorld(tools, None, values, 1, model=model)
-                world.call(one.name, world.focus.arguments)
-                build_oracle(values, clause=None, tools=tools, focus=world.focus, model=model)
+    for one, state, condition in itertools.product(tools[:4], STATES, CONDITIONS):
+        values = {"tool": one.name, "world_state": state, "tool_condition": condition, "history": "prior_failure"}
+        world = MockWorld(tools, None, values, 1, model=model)
+        world.call(one.name, world.focus.arguments)
+        if (state, condition) == ("exists", "success") and "enum': []" not in str(one.parameters):
+            assert not world.log[0].failed, world.log[0]
+        for given in ("", "[]", '{"a": NaN}', {"zzz": 1}):
+            assert isinstance(world.call(one.name, given), str)
+        build_oracle(values, clause=None, tools=tools, focus=world.focus, model=model)
     assert model.describe()
 
 
@@ -441,6 +451,176 @@ def _parses(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tau2/retail",
+        "tau2/airline",
+        "tau2/telecom",
+        "corpus/05-adk-home-garden",
+        "corpus/09-bfcl-ticket-api-dict",
+        "corpus/25-openapi-checkout",
+    ],
+)
+def test_a_world_that_is_printed_and_given_back_is_the_same_world(shared, tmp_path, name):
+    tools, policy, model = open_set(name)
+    path = tmp_path / "world.yaml"
+    path.write_text(model.describe(), encoding="utf-8")
+    again = infer_world(tools, policy, WorldSpec.from_yaml(path))
+    told = [m.describe().split("guessed:")[0] for m in (model, again)]
+    assert [line.split("  #")[0] for line in told[0].splitlines()] == [
+        line.split("  #")[0] for line in told[1].splitlines()
+    ]
+    for one in tools:
+        assert (
+            MockWorld(tools, policy, {"tool": one.name}, 3, model=model).state
+            == MockWorld(tools, policy, {"tool": one.name}, 3, model=again).state
+        )
+
+
+def test_replies_are_well_formed(demo):
+    for name in ("demo", *(n for n in ("tau2/retail", "corpus/09-bfcl-ticket-api-dict") if (SHARED / n).is_dir())):
+        count, wrong = ill_formed(name, 1)
+        assert count > 50
+        assert wrong == []
+
+
+SHOP = """
+There are 3 types of products.
+
+Each product has:
+- product id
+- name
+- list of variants
+
+Each variant has:
+- item id
+- options
+- price
+
+Each customer has:
+- customer ID
+- email
+- created date
+
+Each bill contains:
+- bill ID
+- issue date
+- due date
+- total amount
+- line items (charges, fees, credits)
+- status
+
+There are three bill status types: **Issued**, **Paid** and **Overdue**.
+
+## Flight
+Seats and prices are listed for each cabin class.
+
+There are two cabin classes: **economy**, **business**.
+"""
+SHOP_TOOLS = [
+    tool("get_product", product_id="string"), tool("get_item", item_id="string"), tool("list_products", "List the name and id of all products."),
+    tool("get_customer", customer_id="string"), tool("get_bill", bill_id="string"), tool("pay_bill", "Pay a bill.", "write", bill_id="string"),
+    tool("search_flights", "Search flights.", origin="string", destination="string", date="string"), tool("list_airports"),
+    tool("get_flight", flight_number={"type": "string", "description": "Such as 'AB123'."}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_records_read_as_those_of_a_real_shop_do(seed):
+    world = MockWorld(SHOP_TOOLS, SHOP, {"tool": "get_bill"}, seed)
+    for key in world.records["product"]:
+        rows = json.loads(world.call("get_product", {"product_id": key}))["variants"]
+        assert max(r["price"] for r in rows) <= 1.5 * min(r["price"] for r in rows)
+        assert len({r["options"] for r in rows}) == len(rows)
+    for bill in world.records["bill"].values():
+        assert bill["issue_date"] < bill["due_date"]
+        assert (bill["due_date"] < f"{world.model.now:%Y-%m-%d}") == (bill["status"] != "Issued")
+        parts = bill["line_items"]
+        assert bill["total_amount"] == round(parts["charges"] + parts["fees"] - parts["credits"], 2)
+        assert all(n["date"] <= bill["updated_at"] for n in bill["notes"])
+    assert all(c["created_date"] < "2026" for c in world.records["customer"].values())
+    assert set(json.loads(world.call("list_products", {}))[0]) == {"product_id", "name"}
+    assert {"iata": "SFO", "city": "San Francisco"} in json.loads(world.call("list_airports", {}))
+    flight = json.loads(world.call("search_flights", {"origin": "SFO", "destination": "BOS", "date": "2026-04-01"}))[0]
+    assert re.fullmatch(r"[A-Z]{2}\d{3}", flight["flight_number"])
+    assert flight["prices"]["economy"] <= flight["prices"]["business"]
+
+
+def test_notes_mark_no_record_as_the_one_that_the_situation_is_about(demo):
+    texts = {
+        n["text"][:4]
+        for seed in range(30)
+        for kind in world_of(demo, seed).records.values()
+        for r in kind.values()
+        for n in r.get("notes", ())
+    }
+    told = world_of(demo, tool="get_bill", history="prior_failure")
+    assert {n["text"][:4] for n in told.records["bill"][told.focus.id]["notes"]} <= texts
+
+
+def test_a_look_at_one_s_own_device_shows_what_its_description_lists():
+    own = [
+        tool("check_network", "Shows airplane mode status, signal strength, and whether mobile data is enabled."),
+        tool("toggle_airplane_mode", "Toggles airplane mode.", "write"),
+        tool("check_app_status", "Checks an app.", app_name="string"),
+    ]
+    world = MockWorld([tool("get_line", line_id="string")], customer_tools=own)
+    assert set(json.loads(world.customer_call("check_network", {}))) == {
+        "airplane_mode",
+        "signal_strength",
+        "mobile_data",
+    }
+    flipped = json.loads(world.customer_call("toggle_airplane_mode", {}))
+    assert json.loads(world.customer_call("check_network", {}))["airplane_mode"] == flipped["airplane_mode"]
+    assert json.loads(world.customer_call("check_app_status", {"app_name": "maps"}))["app_name"] == "maps"
+
+
+def test_an_example_is_filled_with_the_call_and_says_nothing_of_mock_or_of_old_dates():
+    reply = {
+        "status": "ok",
+        "code": "MOCK_CODE",
+        "valid_until": "2021-01-01",
+        "expiration_date": "2021-05-05",
+        "sent_to": "+49123",
+    }
+    spec = WorldSpec(examples={"make_code": [({"phone": "+49123", "expiration_days": 30}, reply)]})
+    world = MockWorld(
+        [tool("make_code", "Make a code.", "write", phone="string", expiration_days="integer")], spec=spec
+    )
+    found = json.loads(world.call("make_code", {"phone": "555-1", "expiration_days": 10}))
+    assert (found["sent_to"], found["expiration_date"], found["status"]) == ("555-1", "2026-03-12", "ok")
+    assert "MOCK" not in found["code"]
+    assert found["valid_until"] > "2026"
+
+
+def test_a_spec_overrides_kinds_and_deeds():
+    tools = [
+        tool("fetch", "Get it.", order_id="string"),
+        tool("finish", "Do it.", "write", order_id="string", by="string"),
+    ]
+    spec = WorldSpec(
+        entities={"order": {"key": "order_id", "fields": {"size": "count"}, "status": ["open", "done"], "count": 3}},
+        tools={
+            "finish": {
+                "action": "change",
+                "entity": "order",
+                "pre": ["open"],
+                "post": "done",
+                "sets": {"by": "finished_by"},
+            }
+        },
+    )
+    world = MockWorld(tools, None, {"tool": "finish"}, spec=spec)
+    assert len(world.records["order"]) == 3
+    world.call("finish", {**world.focus.arguments, "by": "me"})
+    found = json.loads(world.call("fetch", {"order_id": world.focus.arguments["order_id"]}))
+    assert (found["status"], found["finished_by"], type(found["size"])) == ("done", "me", int)
+    world.call("finish", world.focus.arguments)
+    assert world.log[-1].failed
 
 
 def test_a_policy_without_records_still_makes_a_world():

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from whilesim.core.jsontext import copied
+from whilesim.core.jsontext import copied, dumps, loads
 from whilesim.core.seeds import chance, derive, pick
+from whilesim.core.templates import load_words
 from whilesim.world.deeds import Deed
 from whilesim.world.effects import BUNDLES, at_path, switch
+from whilesim.world.entities import schema_of
 from whilesim.world.kinds import Field, describe_field, is_value, kind_of_key, properties, role_of
 from whilesim.world.lookups import Shelf
-from whilesim.world.records import add_record, owned, point
-from whilesim.world.replies import Shaper, compile_check
+from whilesim.world.records import add_record, follow, owned, point, raise_totals, repeat_own, set_dues
+from whilesim.world.replies import Filler, compile_check
 from whilesim.world.values import Draw, person_of, value_of
+from whilesim.world.verbs import read_name
 
+_ISO = re.compile(r"\d{4}-\d\d-\d\d")
 USUAL = ("overdue", "issued", "unpaid", "pending", "active", "open", "confirmed")
 _SETTLED = ("paid", "closed", "completed")
 
@@ -43,10 +48,8 @@ class Maker:
             others = [o for o in options if o != deed.after]
             usual = [o for o in others if o.lower() in USUAL] or others or ["active"]
             record[kind.status] = record[kind.status] if record.get(kind.status) in usual else usual[0]
-        if str(record.get(kind.status)).lower() == "overdue" and "due_date" in record:
-            record["due_date"] = min(record["due_date"], self._day(6))
-            if str(record.get("issue_date", "")) >= record["due_date"]:
-                record["issue_date"] = self._day(30)
+        set_dues(self.model, kind, record, self.seed, 0)
+        repeat_own(self.model, self.shelf.records, kind, record)
         for name, value in deed.fixed.items():
             if str(value).startswith("@switch"):
                 record[name] = switch(kind, name, "@switch_off" if value == "@switch_on" else "@switch_on")
@@ -67,29 +70,26 @@ class Maker:
             asked += [a for a in free if chance(0.3, self.seed, "optional", a)]
         for name in asked:
             self.made[name] = self._argument(name)
-        rows = [v[0] for v in self.made.values() if isinstance(v, list) and v and isinstance(v[0], dict)]
-        for row in rows if deed.action == "create" else ():
-            for inner, value in row.items():
-                linked = self.shelf.records.get(kind_of_key(inner, self.model.kinds)[0], {}).get(str(value), {})
-                self.made |= {f: v for f, v in linked.items() if f in self.made and role_of(f) == "airport"}
+        raise_totals(self.made)
+        choices = {a: self.schemas[a].get("enum") or () for a in self.made}
+        for value in [*self.made.values()]:
+            if isinstance(value, list):
+                follow(self.model, self.shelf.records, value, self.made, choices)
         return self._valid()
 
     def _valid(self) -> dict[str, Any]:
         """Return the arguments as the tool's schema allows them; an optional one that does not fit is left out."""
         tool = self.model.tools[self.deed.tool]
-        check, filler = compile_check(tool), Shaper(self.model, self.seed)
+        check, filler = compile_check(tool), Filler(self.model, self.seed, self.deed, {})
         for _ in self.schemas:
             wrong = check(self.made)
             name = wrong[0].split(".")[0] if wrong else ""
             if name not in self.made:
                 break
-            value = self.made.pop(name)
+            del self.made[name]
             if name in (tool.parameters.get("required") or ()):
-                self.made[name] = filler.fill(self.schemas[name], value, {}, self.deed, name)
+                self.made[name] = filler.fill(self.schemas[name], None, name)
         return self.made
-
-    def _day(self, ago: int) -> str:
-        return f"{self.model.now - timedelta(days=ago):%Y-%m-%d}"
 
     def _draw(self, attempt: int = 1) -> Draw:
         return Draw(self.seed, self.model.now, self.model.locale, "argument", attempt)
@@ -104,6 +104,8 @@ class Maker:
             return value_of(replace(told, role="word" if name == "key" else told.role), self._draw(), {})
         if name == deed.key:
             return self.shelf.native(deed.kind, self.key)
+        if name == deed.body:
+            return self._body()
         if kind and kind == self.model.party and not is_value(name, schema):
             return self.shelf.native(kind, self.party)
         if kind and name == deed.owner:
@@ -115,6 +117,15 @@ class Maker:
             return self.record[deed.checks[name]]
         found = self.shelf.value(self.record, deed.by[name]) if name in deed.by else None
         return found if found is not None and not isinstance(found, (list, dict)) else self._new_value(told)
+
+    def _body(self) -> dict[str, Any]:
+        """Return what a new record is made of, where one free object holds it all: whose it is, and how much."""
+        kind, records = self.model.kinds[self.deed.kind], self.shelf.records
+        above = self.model.kinds.get(kind.parent)
+        own = next(iter(records[above.name]), "") if above else ""
+        first = {above.key: self.shelf.native(above.name, own)} if above and own else {}
+        told = (f for f in kind.fields.values() if f.role in ("money", "currency"))
+        return first | {f.name: value_of(f, self._draw(), {}) for f in told}
 
     def _linked(self, name: str, kind: str, *, many: bool) -> Any:
         """Choose what an argument points at: of the record's own, of the owner's own, or a new one."""
@@ -140,15 +151,39 @@ class Maker:
         pool = [k for k in mine if k != key]
         parent = self.model.kinds[of.parent].key if of.parent in self.model.kinds else ""
         above = str(records[kind].get(key, {}).get(parent, ""))
-        chosen = (
-            pick(pool, self.seed, "variant", key) if pool else add_record(self.model, records, of, above, self.seed)
-        )
+        chosen = pick(pool or [""], self.seed, "variant", key) or add_record(self.model, records, of, above, self.seed)
         records[kind][chosen] |= {f.name: True for f in of.fields.values() if f.role == "flag"}
         return self.shelf.native(kind, chosen)
+
+    def _rows(self, name: str, shown: list[Any]) -> list[Any]:
+        """Return rows like an example's that point at records of this world; what is removed is there."""
+        present = self.record.get(name.removesuffix("_to_remove"))
+        if name.endswith("_to_remove") and isinstance(present, list) and present and isinstance(present[0], dict):
+            return [{k: v for k, v in present[0].items() if k in shown[0]}]
+        told = describe_field(name, schema_of(shown), "")
+        return point(self.model, self.shelf.records, told, shown, self.record, self.seed)
+
+    def _known(self, told: Field) -> Any:
+        """Return a value that stands fast: a free slot's time, who signs in, what a question is about; None for none."""
+        model, words = self.model, load_words("world_values")
+        if self.deed.action == "create" and told.role in ("date", "time", "future"):
+            free = (n for n in model.kinds if n.split("_")[-1] in ("availability", "slot", "time"))
+            slot = next((r for n in free for r in self.shelf.records[n].values()), {})
+            return next((v for f, v in slot.items() if role_of(f) == told.role.replace("future", "date")), None)
+        if self.deed.kind == "session" and told.role in ("username", "email", "phone"):
+            return person_of(Draw(self.seed, model.now, model.locale, model.party or "customer", 0))[told.role]
+        if self.deed.action == "answer" and told.role == "text":
+            nouns = [n for n in read_name(model.tools[self.deed.tool]).nouns if n not in words["no_topic"]]
+            mine = (k.name for k in model.kinds.values() if k.parent == model.party and model.party)
+            about = " ".join(nouns) or next(mine, "order")
+            return words["question"].format(about=about.replace("_", " "))
+        return None
 
     def _new_value(self, told: Field) -> Any:
         """Draw a value that differs from the present one; what it points at exists."""
         name, schema = told.name, self.schemas[told.name]
+        if (known := self._known(told)) is not None:
+            return known
         target = {**self.deed.sets, **self.deed.adds}.get(name, name)
         before = at_path(self.record, target) if self.deed.action == "change" else None
         if told.options:
@@ -162,15 +197,15 @@ class Maker:
             and not told.inner
             and (told.type in ("array", "object") or (told.role == "word" and told.type == "string"))
         ):
-            return copied(shown)
+            if isinstance(shown, list) and shown and isinstance(shown[0], dict):
+                return self._rows(name, copied(shown))
+            return loads(_ISO.sub(f"{self.model.now + timedelta(days=7):%Y-%m-%d}", dumps(shown)))
         if told.role == "word" and isinstance(schema.get("default"), str) and schema["default"] not in ("", "None"):
             return schema["default"]
         person = person_of(self._draw(0))
         if told.type == "array" and not told.inner:
-            items = schema.get("items")
-            one = describe_field(
-                name, items if isinstance(items, Mapping) and items.get("type") else {"type": "string"}, ""
-            )
+            items = schema["items"] if isinstance(schema.get("items"), Mapping) else {}
+            one = describe_field(name, items if items.get("type") else {"type": "string"}, "")
             return [value_of(replace(one, role="word" if one.role == "links" else one.role), self._draw(), person)]
         if name in self.deed.adds:
             return 1 + derive(self.seed, name) % 2
@@ -181,6 +216,8 @@ class Maker:
         values = [value_of(told, self._draw(attempt), person) for attempt in range(4)]
         value = next((v for v in values if v != before), values[0])
         if told.inner and isinstance(value, list):
+            present = before if isinstance(before, list) else value
+            value = [*value, *copied(present[len(value) :])][: len(present)]  # as many as before
             owner = self.shelf.records.get(self.model.party, {}).get(self.party, {})
-            return point(self.model, self.shelf.records, told, value, owner, self.seed)
+            return point(self.model, self.shelf.records, told, value, {**owner, **self.record}, self.seed)
         return value

@@ -10,35 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 
-_LEAD = re.compile(
-    r"^\W*(?:Each|Every|All)\s+(?:(?:type|kind) of )?\**(?P<noun>[\w -]+?)\**\s+"
-    r"(?:has|have|contains?|specif(?:y|ies)|includes?|comes? with|consists? of|records?)\b(?P<rest>.*)$",
-    re.IGNORECASE,
-)
-_BULLET = re.compile(r"^\s*(?:[-*•+]|\d+[.)])\s+(?P<text>.+)$")
-_HEADING = re.compile(r"^#+\s*(?P<text>.+?)\s*#*$")
-_NOW = re.compile(
-    r"(?:current (?:date|time|date and time)|today(?:'s date)?|now) (?:is|:)\D{0,20}(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?))?",
-    re.IGNORECASE,
-)
-_THERE_ARE = re.compile(
-    r"There are (?:\w+ )?(?P<phrase>[\w -]+?)(?: of (?P<of>[\w ]+?))?(?: of them)?: *(?P<list>.+)", re.IGNORECASE
-)
-_CAN_BE = re.compile(
-    r"(?:The )?(?:(?P<field>[\w]+) of (?:an?|the|each) (?P<noun>[\w ]+?)|(?P<phrase>[\w ]+?(?:status|type|level|priority|category)))"
-    r" (?:can|may|must)(?: only)? be:? *(?P<list>.+)",
-    re.IGNORECASE,
-)
-_IF_STATUS = re.compile(r"[Ii]f the (status|type|level) is (\*\*[^,.;]+?\*\*)(?=,|\.|;|$| then)")
-_DROP = re.compile(
-    r"^(?:(?:an?|the|unique|its|list of|lists? of|information about|value of|info about|details? of|associated) +)+",
-    re.IGNORECASE,
-)
-_TAIL = re.compile(
-    r" (?:associated with|for (?:the|this|each)|information|info|ordered|placed|of the (?:customer|user|order))\b.*$|\s+(?:info|information)$",
-    re.IGNORECASE,
-)
+from whilesim.core.templates import load_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +36,16 @@ class PolicyFacts:
     """Kind, as the policy spells it, singular, words joined by ``_``."""
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """``line_status`` to its values."""
+    spread: tuple[tuple[str, tuple[str, ...], str], ...] = ()
+    """(kind, its fields, vocabulary): the fields hold a number for each word of it."""
     sections: tuple[tuple[str, str], ...] = ()
     """(heading, body) in order."""
+
+
+@cache
+def pattern(name: str) -> re.Pattern[str]:
+    """Return a pattern of the word list, compiled."""
+    return re.compile(load_words("world_patterns")[name], re.IGNORECASE)
 
 
 def singular(word: str) -> str:
@@ -85,21 +67,25 @@ def read_policy_facts(text: str) -> PolicyFacts:
     attributes: dict[str, tuple[Attribute, ...]] = {}
     options: dict[str, tuple[str, ...]] = {}
     lines = text.splitlines()
-    heading = ""
+    heading, spread = "", []
     for index, line in enumerate(lines):
-        if found := _HEADING.match(line):
+        if found := pattern("heading").match(line):
             heading = found["text"]
-        elif found := _LEAD.match(line):
+        elif found := pattern("lead").match(line):
             noun = "_".join([*snake(found["noun"]).split("_")[:-1], singular(snake(found["noun"]).split("_")[-1])])
             listed = list(_bullets(lines, index + 1)) if line.rstrip(" *").endswith(":") else []
             if listed:
                 attributes[noun] = tuple(a for bullet in listed for a in _attributes(bullet))
+        elif found := pattern("for_each").match(line.strip(" -*")):
+            what = split_list(found["what"]) or [found["what"]]
+            spread.append((snake(heading), tuple(map(snake, what)), snake(found["of"])))
         _read_options(line, heading, options)
-    now = _NOW.search(text)
+    now = pattern("now").search(text)
     return PolicyFacts(
         now=datetime.fromisoformat(f"{now[1]} {now[2] or '12:00'}") if now else None,
         attributes=attributes,
         options=options,
+        spread=tuple(spread),
         sections=_sections(lines),
     )
 
@@ -116,7 +102,7 @@ def split_list(text: str) -> tuple[str, ...]:
 
 def _bullets(lines: list[str], start: int) -> Iterator[str]:
     for line in lines[start:]:
-        if found := _BULLET.match(line):
+        if found := pattern("bullet").match(line):
             yield found["text"]
         elif line.strip():
             return
@@ -126,8 +112,8 @@ def _attributes(bullet: str) -> Iterator[Attribute]:
     plain = bullet.replace("*", "").replace("`", "").strip(" .")
     outside, _, inside = plain.partition("(")
     inside = inside.partition(")")[0].strip()
-    name = _TAIL.sub("", _DROP.sub("", re.split(r"[:;]|\. ", outside)[0].strip()))
-    name = _DROP.sub("", name).strip()
+    name = pattern("tail").sub("", pattern("drop").sub("", re.split(r"[:;]|\. ", outside)[0].strip()))
+    name = pattern("drop").sub("", name).strip()
     if not name or len(name.split()) > 5:
         return
     pair = re.fullmatch(r"(.*?)(\w+) and (\w+) (times?|dates?)", name)
@@ -147,19 +133,19 @@ def _attributes(bullet: str) -> Iterator[Attribute]:
 
 
 def _read_options(line: str, heading: str, options: dict[str, tuple[str, ...]]) -> None:
-    plain = _BULLET.sub(lambda m: m["text"], line)
-    if found := _THERE_ARE.match(plain.strip()):
+    plain = pattern("bullet").sub(lambda m: m["text"], line)
+    if found := pattern("there_are").match(plain.strip()):
         of = snake(found["of"] or "").split("_")
         words = [singular(w) for w in (*of, *snake(found["phrase"]).split("_")) if w]
         if len(words) > 1 and words[-1] == "type" and words[-2] in ("status", "level"):
             words.pop()
         if values := split_list(found["list"]):
             options["_".join(words)] = values
-    elif found := _CAN_BE.match(plain.strip()):
+    elif found := pattern("can_be").match(plain.strip()):
         phrase = found["phrase"] or f"{found['noun']} {found['field']}"
         if values := split_list(found["list"]):
             options["_".join(singular(w) for w in snake(phrase).split("_"))] = values
-    if (found := _IF_STATUS.search(line)) and heading:
+    if (found := pattern("if_status").search(line)) and heading:
         name = f"{singular(snake(heading).split('_')[-1])}_{found[1]}"
         options[name] = tuple(dict.fromkeys((*options.get(name, ()), *split_list(found[2]))))
 
@@ -167,7 +153,7 @@ def _read_options(line: str, heading: str, options: dict[str, tuple[str, ...]]) 
 def _sections(lines: list[str]) -> tuple[tuple[str, str], ...]:
     found: list[tuple[str, list[str]]] = [("", [])]
     for line in lines:
-        if heading := _HEADING.match(line):
+        if heading := pattern("heading").match(line):
             found.append((heading["text"], []))
         else:
             found[-1][1].append(line)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
+from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
-from whilesim.world.attributes import split_list
+from whilesim.world.attributes import pattern, snake, split_list
 from whilesim.world.kinds import Kind, find_field, is_bound, is_parameter, match_kind, properties, role_of
 from whilesim.world.verbs import Phrase
 
 Action = Literal["get", "list", "find", "answer", "create", "change", "delete", "handoff", "compute"]
 
-_INCLUDING = re.compile(r"(?:including|includes|with) ((?:[\w ]+, )*[\w ]+?(?:,? and [\w ]+)?)(?:\.|$)", re.IGNORECASE)
 _EMPTY = ("detail", "info", "information", "profile", "record", "data")
 
 
@@ -48,6 +48,8 @@ class Deed:
     """Argument to the amount that it must equal, or for a refund not pass."""
     swaps: Mapping[str, str] = field(default_factory=dict)
     """Argument with new keys to the list field in which they take the place of old ones."""
+    body: str = ""
+    """Argument that holds all values in one free object."""
     toggles: str = ""
     once: bool = False
     sole: str = ""
@@ -64,21 +66,24 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str,
     limit = next((a for a in arguments if is_parameter(a)), "")
     make = partial(Deed, tool=tool.name, verb=phrase.verb, limit=limit)
     if set(arguments) == {"id"} and not keys:
-        return make(action="get", key="id", why="an id of any kind")
+        return make(action="get", kind="" if len(kinds) > 1 else "record", key="id", why="an id of any kind")
     if key := _key_of_read(phrase, noun, party, keys):
         kind = kinds[keys[key]]
         by = {a: f for a in arguments if a not in keys and (f := find_field(kind, a))}
         owner, shows = next((a for a in keys if a != key), ""), _shows(tool, phrase, kind)
         why = f"reads {kind.name} by {key}"
         return make(action="get", kind=kind.name, key=key, owner=owner, by=by, shows=shows, why=why)
-    asked = [a for a in arguments if a not in keys and not is_parameter(a) and not is_bound(a)]
-    told = any(role_of(a) == "text" for a in arguments)
+    plain = [a for a in arguments if a not in keys and arguments[a].get("type") != "object"]
+    asked = [a for a in plain if not is_parameter(a) and not is_bound(a)]
+    told = any(role_of(a) == "text" for a in asked)
     if not noun or (asked and all(role_of(a) == "text" for a in asked) and not keys and not kinds[noun].fields):
         why = "a question, and no record it speaks of"
         return make(action="answer" if told else "get", kind="" if told else noun, why=why, guessed=True)
     by = {a: find_field(kinds[noun], a) or a for a in asked}
     owner, shows = next(iter(keys), ""), ("id",) if "id" in phrase.nouns else ()
-    return make(action="find" if by else "list", kind=noun, owner=owner, by=by, shows=shows, why=f"looks for {noun}")
+    one = not arguments and not phrase.plural and "_".join(phrase.nouns) == noun
+    action: Action = "find" if by else "get" if one else "list"
+    return make(action=action, kind=noun, owner=owner, by=by, shows=shows, why=f"looks for {noun}")
 
 
 def _key_of_read(phrase: Phrase, noun: str, party: str, keys: Mapping[str, str]) -> str:
@@ -98,7 +103,25 @@ def _shows(tool: Tool, phrase: Phrase, kind: Kind) -> tuple[str, ...]:
     extra = [n for n in nouns if n not in _EMPTY]
     if not extra or (extra == ["status"] and not kind.status):
         return ()
-    found = _INCLUDING.search(" ".join(tool.description.split()))
-    return (
-        ("_".join(nouns), *("_".join(part.split()) for part in split_list(found[1]))) if found else ("_".join(nouns),)
-    )
+    found = pattern("including").search(" ".join(tool.description.split()))
+    parts = ["_".join(part.split()) for part in split_list(found[1])] if found else []
+    return ("_".join(nouns), *(p for p in parts if len(p.split("_")) < 5))
+
+
+def shown_names(tool: Tool, phrase: Phrase) -> tuple[str, ...]:
+    """Return the fields that a look at one's own device shows, as the description lists them; else the tool's own noun."""
+    own = "_".join(phrase.nouns) or "all"
+    own = f"{phrase.verb}_{own}" if phrase.verb in ("can", "is", "has") else f"{own}s" if phrase.plural else own
+    found = pattern("shown").findall(re.sub(r"\([^)]*\)", "", tool.description))
+    plain = found[-1].replace("-", "") if found else ""
+    listed = re.split(r",\s*(?:and )?| and ", plain)[: 1 if plain.startswith(("if ", "whether ")) else None]
+    names = [snake(m[1]) for part in listed if (m := pattern("state").match(part.strip())) and len(m[1].split()) < 4]
+    names = [own if tells(n, own) else n for n in names if n]
+    return tuple(dict.fromkeys(names)) if len(names) > 1 or len(listed) == 1 == len(names) else (own,)
+
+
+@cache
+def tells(field: str, name: str) -> bool:
+    """Whether a field is what a narrow read speaks of: all words of one stand in the other."""
+    stems, part = ({w[:5] for w in name_words(text)} for text in (field, name))
+    return stems <= part or part <= stems

@@ -7,14 +7,14 @@ object of a tool's name.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from whilesim.core.templates import load_words
 from whilesim.situations.tools import Tool
-from whilesim.world.attributes import Attribute, PolicyFacts, singular
-from whilesim.world.kinds import Field, Kind, is_value, key_noun, match_kind, properties, role_of
+from whilesim.world.attributes import Attribute, PolicyFacts, singular, snake
+from whilesim.world.kinds import Field, Kind, is_value, key_noun, match_kind, properties, role_of, walk_schemas
 from whilesim.world.spec import WorldSpec
 from whilesim.world.verbs import Phrase
 
@@ -23,57 +23,40 @@ def infer_kinds(
     tools: Sequence[Tool], phrases: Mapping[str, Phrase], facts: PolicyFacts, spec: WorldSpec
 ) -> tuple[dict[str, Kind], str]:
     """Return the kinds by name, and which of them is the party (empty for none)."""
-    keys = _keys(
-        tools,
-        spec,
-        "payment_method" if any(k.startswith("payment_method") for k in (*facts.options, *facts.attributes)) else "",
-    )
+    method = any(k.startswith("payment_method") for k in (*facts.options, *facts.attributes))
+    keys = _keys(tools, spec, method=method)
     aliases = {a: a if a in keys else next((k for k in keys if k == a.split("_")[-1]), a) for a in facts.attributes}
     names = dict.fromkeys([*keys, *aliases.values(), *_nouns(tools, phrases, keys, aliases), *(spec.entities or {})])
     party = _party(tools, phrases, facts, names)
-    kinds = {
-        n: Kind(name=n, key=keys.get(n, (f"{n}_id", ""))[0], why=keys.get(n, ("", "object of a tool's name"))[1])
-        for n in names
-    }
+    kinds = {}
+    for name in names:
+        key, why = keys.get(name, ("iata" if name == "airport" else f"{name}_id", "object of a tool's name"))
+        kinds[name] = Kind(name=name, key=key, why=why)
     plural_of = {a.split("_")[0]: n for a, n in aliases.items() if a != n} | {n: n for n in names}
     for told, name in aliases.items():
-        kinds[name] = replace(
-            kinds[name],
-            fields=_policy_fields(kinds[name], facts.attributes[told], plural_of),
-            why="attribute list in the policy",
-        )
+        fields = _policy_fields(kinds[name], facts.attributes[told], plural_of)
+        kinds[name] = replace(kinds[name], fields=fields, why="attribute list in the policy")
+    for name, spread, vocabulary in facts.spread:
+        if name in kinds:
+            more = _spread(spread, facts.options.get(vocabulary, ()))
+            kinds[name] = replace(kinds[name], fields={**kinds[name].fields, **more})
     return kinds, party
 
 
-def _keys(tools: Sequence[Tool], spec: WorldSpec, known: str) -> dict[str, tuple[str, str]]:
+def _keys(tools: Sequence[Tool], spec: WorldSpec, *, method: bool) -> dict[str, tuple[str, str]]:
+    """Return kind to (key argument, why); ``method``: whether a payment id names a payment method."""
     votes: dict[str, Counter[str]] = {}
     for tool in tools:
-        for name in _walk(properties(tool)):
+        for name, _ in walk_schemas(properties(tool)):
             noun, many = key_noun(name)
-            if noun == "payment" and "payment_method" in known:
-                noun = "payment_method"
-            if noun and not many and not is_value(name, {}):
-                votes.setdefault(noun, Counter())[name] += 1
-            elif noun:
-                votes.setdefault(noun, Counter())
+            noun = "payment_method" if noun == "payment" and method else noun
+            if noun:
+                count = votes.setdefault(noun, Counter())
+                count.update([name] if not many and not is_value(name, {}) else [])
     for kind, told in (spec.entities or {}).items():
         votes[kind] = Counter({str(told.get("key", f"{kind}_id")): 1})
-    return {
-        noun: (
-            count.most_common(1)[0][0] if count else f"{noun}_id",
-            f"argument {noun} in {sum(count.values())} tool(s)",
-        )
-        for noun, count in votes.items()
-    }
-
-
-def _walk(found: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
-    """Yield the names of arguments, those of nested objects too."""
-    for name, schema in found.items():
-        yield name
-        inner = schema.get("items", schema) if isinstance(schema, Mapping) else None
-        if depth < 4 and isinstance(inner, Mapping) and isinstance(inner.get("properties"), Mapping):
-            yield from _walk(inner["properties"], depth + 1)
+    why = {noun: f"argument {noun} in {sum(count.values())} tool(s)" for noun, count in votes.items()}
+    return {n: (c.most_common(1)[0][0] if c else f"{n}_id", why[n]) for n, c in votes.items()}
 
 
 def _nouns(
@@ -91,9 +74,8 @@ def _nouns(
         single = [k for k in properties(tool) if key_noun(k)[0] and not key_noun(k)[1]]
         own = {"id", "key", "uuid", "code", "name"} & set(properties(tool))
         own = own or {t.name for t in tools if t.effect != tool.effect and phrases[t.name].nouns[:1] == (noun,)}
-        if noun and (
-            phrase.deed in ("create", "send") or own or (phrase.deed == "read" and phrase.plural) or not single
-        ):
+        listed = phrase.deed == "read" and phrase.plural
+        if noun and (phrase.deed in ("create", "send") or own or listed or not single):
             found.append(noun)
             known.add(noun)
     return found
@@ -121,28 +103,29 @@ def _policy_fields(kind: Kind, told: Sequence[Attribute], plural_of: Mapping[str
         target = plural_of.get("_".join([*parts[:-1], singular(parts[-1])]), "")
         if noun == kind.name:
             continue
+        link, links = noun, many
         if target and target != kind.name and (singular(parts[-1]) != parts[-1] or name.endswith("info")):
-            fields[name] = Field(name=name, role="links", link=target, why=why)
-        elif noun:
-            fields[name] = Field(
-                name=name, role="links" if many else "link", link=noun, nullable=attribute.nullable, why=why
-            )
-        else:
-            inner = tuple(_inner(i, why) for i in attribute.inner)
-            role = (
-                "choice" if attribute.options else "group" if inner else "count" if attribute.number else role_of(name)
-            )
-            fields[name] = Field(
-                name=name, role=role, options=attribute.options, inner=inner, nullable=attribute.nullable, why=why
-            )
+            link, links = target, True
+        if link:
+            nullable = attribute.nullable and link == noun
+            role = "links" if links else "link"
+            fields[name] = Field(name=name, role=role, link=link, nullable=nullable, why=why)
+            continue
+        inner = tuple(_inner(i, why) for i in attribute.inner)
+        role = "choice" if attribute.options else "group" if inner else "count" if attribute.number else role_of(name)
+        new = Field(name=name, role=role, options=attribute.options, inner=inner, why=why)
+        fields[name] = replace(new, nullable=attribute.nullable)
     return fields
+
+
+def _spread(names: Sequence[str], options: Sequence[str]) -> dict[str, Field]:
+    """Return fields that hold a number for each word of a vocabulary: the price of each class."""
+    roles = {n: "money" if role_of(singular(n)) == "money" else "count" for n in names if options}
+    inner = {n: tuple(Field(name=snake(o), role=role) for o in options) for n, role in roles.items()}
+    why = "attribute the policy lists for each word"
+    return {n: Field(name=n, role="group", inner=inner[n], why=why) for n in inner}
 
 
 def _inner(name: str, why: str) -> Field:
     noun, many = key_noun(name)
-    return Field(
-        name=name,
-        role=("links" if many else role_of(name)) if noun else role_of(name),
-        link=noun if many else "",
-        why=why,
-    )
+    return Field(name=name, role="links" if noun and many else role_of(name), link=noun if many else "", why=why)

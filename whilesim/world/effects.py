@@ -12,7 +12,7 @@ from typing import Any
 from whilesim.chat.messages import Change
 from whilesim.core.seeds import derive, pick
 from whilesim.core.templates import load_words
-from whilesim.core.text import words
+from whilesim.core.text import words as words_of
 from whilesim.world.deeds import Deed
 from whilesim.world.kinds import Kind, kind_of_key
 from whilesim.world.lookups import Shelf
@@ -22,23 +22,7 @@ _OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Mod: operator.mod,
     ast.FloorDiv: operator.floordiv, ast.USub: operator.neg, ast.UAdd: operator.pos,
 }  # fmt: skip
-_ON = ("enabled", "on", "active", "yes", "true", "connected")
-_OFF = ("disabled", "off", "inactive", "no", "false", "disconnected")
 BUNDLES = ("updates", "changes", "details", "fields")
-_OPENING = (
-    "pending",
-    "open",
-    "new",
-    "submitted",
-    "created",
-    "requested",
-    "confirmed",
-    "active",
-    "scheduled",
-    "booked",
-    "issued",
-    "offen",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +45,17 @@ class Effects:
     def run(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
         """Do what a tool does; return the value to show, or a refusal. ``changes`` holds what changed."""
         self.changes = []
+        for value in [v for a, v in arguments.items() if a == deed.body and isinstance(v, Mapping)]:
+            arguments = {**arguments, **value}
+        self._minutes += deed.action in ("create", "change", "delete")
         if refused := self._keys_exist(deed, arguments):
             return refused
         return getattr(self, f"_{deed.action}")(deed, arguments)
 
     def _refuse(self, problem: str, deed: Deed, value: Any = "", **values: Any) -> Refusal:
         party = self.model.kinds[deed.kind].parent if deed.kind in self.model.kinds else ""
-        return Refusal(
-            problem,
-            {"kind": deed.kind or "record", "value": value, "party": party or self.model.party or "customer", **values},
-        )
+        party = party or self.model.party or "customer"
+        return Refusal(problem, {"kind": deed.kind or "record", "value": value, "party": party, **values})
 
     def _keys_exist(self, deed: Deed, arguments: Mapping[str, Any]) -> Refusal | None:
         for name, value in arguments.items():
@@ -91,10 +76,10 @@ class Effects:
                 if owned:
                     return next(iter(owned))
             records = self.shelf.records[deed.kind]
-            waiting = (
-                k for k in self.shelf.mine(deed.kind) if not deed.before or records[k].get(kind.status) in deed.before
-            )
-            return next(waiting, "") or self._refuse("not_found", deed)
+            keys, fits = self.shelf.mine(deed.kind), deed.before
+            waiting = (k for k in keys if not fits or records[k].get(kind.status) in fits)
+            problem = "none" if deed.before else "not_found"
+            return next(waiting, "") or self._refuse(problem, deed, expected=" or ".join(deed.before))
         key = self.shelf.key(deed.kind, arguments.get(deed.key, ""))
         if not key:
             return self._refuse("not_found", deed, arguments.get(deed.key, ""), field=deed.key)
@@ -114,7 +99,10 @@ class Effects:
         if not deed.kind:
             return self._answer(deed, arguments)
         key = self._record(deed, arguments)
-        return key if isinstance(key, Refusal) else self.shelf.cut(deed, self.shelf.view(deed.kind, key), deed.kind)
+        if isinstance(key, Refusal):
+            return key
+        shown = self.shelf.cut(deed, self.shelf.view(deed.kind, key), deed.kind)
+        return {**arguments, **shown} if deed.kind == "session" else shown
 
     def _list(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
         kind = self.model.kinds[deed.kind]
@@ -128,15 +116,15 @@ class Effects:
         if kind.catalogue and not deed.by:
             short = (kind.key, "name", "title", "price", "monthly_price")
             brief = [{f: v for f, v in row.items() if f in short} for row in shown]
-            return brief if brief and len(brief[0]) > 1 and len(shown[0]) > 6 else shown
+            long = brief and (len(shown[0]) > 6 or any(isinstance(v, (list, dict)) for v in shown[0].values()))
+            return brief if long and len(brief[0]) > 1 else shown
         return shown
 
     def _one_stop(self, deed: Deed, arguments: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
         """Return a journey of two legs that meet, the second after the first."""
         start, end = (next(a for a, f in deed.by.items() if f == name) for name in ("origin", "destination"))
-        hubs = [
-            h for h in load_words("world_values")["airports"] if h not in (arguments.get(start), arguments.get(end))
-        ]
+        ends = (arguments.get(start), arguments.get(end))
+        hubs = [hub for hub in load_words("world_values")["airports"] if hub not in ends]
         hub = pick(hubs, self.shelf.seed, "hub", str(arguments.get(start)), str(arguments.get(end)))
         legs = [self.shelf.find(deed, {**arguments, side: hub})[0] for side in (end, start)]
         rows = [self.shelf.records[deed.kind][k] for k in legs]
@@ -155,9 +143,9 @@ class Effects:
         return found[0] if len(found) == 1 else found
 
     def _answer(self, _deed: Deed, arguments: Mapping[str, Any]) -> Any:
-        asked = {w for v in arguments.values() for w in words(str(v)) if len(w) > 3}
-        told = [s for s in self.model.sentences if asked & set(words(s))]
-        told.sort(key=lambda s: -len(asked & set(words(s))))
+        asked = {w for v in arguments.values() for w in words_of(str(v)) if len(w) > 3}
+        told = [s for s in self.model.sentences if asked & set(words_of(s))]
+        told.sort(key=lambda s: -len(asked & set(words_of(s))))
         return {"results": told[:3]} if told else {"results": [], "message": load_words("world_values")["kb"]}
 
     def _handoff(self, _deed: Deed, _arguments: Mapping[str, Any]) -> Any:
@@ -179,31 +167,37 @@ class Effects:
         wrong = [v for a, v in arguments.items() if "amount" in a and type(v) in (int, float) and v <= 0]
         if wrong:
             return self._refuse("positive", deed, wrong[0])
-        owner = self.shelf.key(kind.parent, arguments.get(deed.owner, "")) if deed.owner and kind.parent else ""
-        if not owner and kind.parent:
-            owner = (
-                self.shelf.party
-                if kind.parent == self.model.party
-                else next(iter(self.shelf.records.get(kind.parent, ())), "")
-            )
+        above = self.model.kinds.get(kind.parent)
+        owner = self.shelf.key(kind.parent, arguments.get(deed.owner or above.key, "")) if above else ""
+        if above and not owner:
+            first = next(iter(self.shelf.records[kind.parent]), "")
+            owner = self.shelf.party if kind.parent == self.model.party else first
         seed = derive(self.shelf.seed, "created", len(self.shelf.records[deed.kind]))
-        key = add_record(self.model, self.shelf.records, kind, owner, seed)
+        given = {target: arguments[a] for a, target in deed.sets.items() if a in arguments and "." not in target}
+        key = add_record(self.model, self.shelf.records, kind, owner, seed, given)
         record = self.shelf.records[deed.kind][key]
-        record.pop("notes", None)
+        record |= given
+        record |= {"notes": []} if "notes" in record else {}
         for argument, target in deed.sets.items():
-            if argument in arguments:
+            if argument in arguments and "." in target:
                 self._put(record, target, arguments[argument])
+        record |= arguments.get(deed.body, {})
         if deed.key and deed.key in arguments:
             del self.shelf.records[deed.kind][key]
             key = str(arguments[deed.key])
             self.shelf.records[deed.kind][key] = record
         if kind.status:
             options = kind.fields[kind.status].options
-            opening = next((o for w in _OPENING for o in options if o.lower() == w), options[0] if options else "open")
+            words = load_words("world_values")["opening"]
+            opening = next((o for w in words for o in options if o.lower() == w), options[0] if options else "open")
             record[kind.status] = deed.after or (arguments.get(kind.status) or opening)
-        for name in ("created_at", "created_time", "created_date", "updated_at"):
-            if name in record:
-                record[name] = self._now() if name != "created_date" else self._now()[:10]
+        now, days = self._now(), next((v for a, v in arguments.items() if a.endswith("days") and type(v) is int), 0)
+        told = {f.name: f.role for f in kind.fields.values() if f.name not in deed.sets.values()}
+        for name in record:
+            if told.get(name) == "moment" or name in ("created_date", "updated_at"):
+                record[name] = now[:10] if name == "created_date" else now
+            elif days and told.get(name) in ("expiry", "future"):
+                record[name] = f"{self.model.now + timedelta(days=days):%Y-%m-%d}"
         self.changes.append(Change(call="", kind=deed.kind, id=key, field="", before=None, after=dict(record)))
         return self.shelf.view(deed.kind, key)
 
@@ -309,7 +303,6 @@ class Effects:
             record[target] = value
 
     def _now(self) -> str:
-        self._minutes += 1
         return f"{self.model.now + timedelta(minutes=self._minutes):%Y-%m-%d %H:%M:%S}"
 
 
@@ -320,7 +313,7 @@ def switch(kind: Kind, name: str, value: Any) -> Any:
     told = kind.fields.get(name)
     if told and (told.type == "boolean" or told.role == "flag"):
         return bool(value == "@switch_on")
-    wanted = _ON if value == "@switch_on" else _OFF
+    wanted = load_words("world_values")["switched"][value]
     return next((o for o in (told.options if told else ()) if o.lower() in wanted), wanted[0])
 
 

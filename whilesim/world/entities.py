@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -10,8 +11,8 @@ from typing import Any
 from whilesim.core.templates import load_words
 from whilesim.situations.policy import Policy
 from whilesim.situations.tools import Tool
-from whilesim.world.attributes import PolicyFacts, read_policy_facts
-from whilesim.world.deeds import Deed
+from whilesim.world.attributes import PolicyFacts, pattern, read_policy_facts
+from whilesim.world.deeds import Deed, tells
 from whilesim.world.discovery import infer_kinds
 from whilesim.world.kinds import (
     Field,
@@ -26,6 +27,7 @@ from whilesim.world.kinds import (
     properties,
     replaced_by,
     role_of,
+    walk_schemas,
 )
 from whilesim.world.model import WorldModel
 from whilesim.world.spec import WorldSpec
@@ -65,37 +67,47 @@ def infer_world(
         if deed.kind and deed.kind not in kinds:
             kinds[deed.kind] = _settle(Kind(name=deed.kind, key=f"{deed.kind}_id", why=deed.why), party, facts)
         kinds = _grow(kinds, deed, tool)
+    kinds = {n: _usual(k) if n in {d.kind for d in deeds.values()} else k for n, k in kinds.items()}
+    for deed in deeds.values():
+        kinds = _promised(kinds, deed)
     kinds = {n: _spec_kind(k, spec) for n, k in _link(kinds, deeds, party).items()}
-    kinds = {n: _keyed(k, deeds, tools, party) for n, k in kinds.items()}
+    shown = _key_arguments(tools, deeds)
+    kinds = {n: _keyed(k, shown, party) for n, k in kinds.items()}
     language = policy.language if policy else "en"
     return WorldModel(
         tools={t.name: t for t in tools}, kinds=kinds, deeds=deeds, party=party if party in kinds else "", now=facts.now or _NOW,
         locale=spec.locale if spec.locale != "en_US" or language == "en" else language, spec=spec,
-        sentences=tuple(c.text for c in policy.clauses if "{" not in c.text)[:40] if policy else (),
+        sentences=tuple(_facts_of(policy.text)) if policy else (),
     )  # fmt: skip
 
 
+def _facts_of(text: str) -> Iterator[str]:
+    """Yield the sentences of a policy that may be read out to a customer: none that tell an agent what to do."""
+    for line in text.splitlines():
+        for sentence in re.split(r"(?<=[.!?]) ", line.strip(" -*#>")):
+            plain = len(sentence.split()) > 4 and not pattern("to_agent").search(sentence)
+            if plain and pattern("tells").search(sentence):
+                yield sentence
+
+
 def _told(tool: Tool, spec: WorldSpec) -> Tool:
-    told = (spec.tools or {}).get(tool.name, {})
-    if told.get("effect"):
-        tool = replace(tool, effect=told["effect"], effect_rule="as the spec says")
-    if tool.name in (spec.returns or {}):
-        tool = replace(tool, returns=(spec.returns or {})[tool.name])
-    if tool.name in (spec.examples or {}):
-        given = (spec.examples or {})[tool.name]
-        paired = isinstance(given, list) and given and all(isinstance(p, (list, tuple)) and len(p) == 2 for p in given)
-        pairs = [(p[0], p[1]) for p in given] if paired else [({}, given)]
-        tool = replace(tool, examples=(*pairs, *tool.examples))
-    return tool
+    effect = (spec.tools or {}).get(tool.name, {}).get("effect")
+    tool = replace(tool, effect=effect, effect_rule="as the spec says") if effect else tool
+    tool = replace(tool, returns=(spec.returns or {}).get(tool.name, tool.returns))
+    if tool.name not in (spec.examples or {}):
+        return tool
+    given = (spec.examples or {})[tool.name]
+    paired = isinstance(given, list) and given and all(isinstance(p, (list, tuple)) and len(p) == 2 for p in given)
+    return replace(tool, examples=(*([(p[0], p[1]) for p in given] if paired else [({}, given)]), *tool.examples))
 
 
 def _own_keys(kinds: dict[str, Kind], tools: Sequence[Tool], phrases: Mapping[str, Any]) -> dict[str, Kind]:
     """Key a kind by ``id``, ``key`` or ``name`` where its own tools do."""
+    keyed = {key_noun(a)[0] for t in tools for a in properties(t)}
     for tool in tools:
         noun = match_kind(phrases[tool.name].nouns, kinds)
         own = next((a for a in ("id", "key", "uuid", "code", "name", f"{noun}_name") if a in properties(tool)), "")
-        keyed = any(key_noun(a)[0] == noun for t in tools for a in properties(t))
-        if noun and own and not keyed and not own_key(own, phrases[tool.name], kinds):
+        if noun and own and noun not in keyed and not own_key(own, phrases[tool.name], kinds):
             kinds[noun] = replace(kinds[noun], key=own)
     return kinds
 
@@ -126,7 +138,7 @@ def _grow(kinds: dict[str, Kind], deed: Deed, tool: Tool) -> dict[str, Kind]:
         return kinds
     given = {a: describe_field(a, s, f"argument of {tool.name}") for a, s in properties(tool).items()}
     kind = _searched(_written(kinds[deed.kind], deed, given), deed, given)
-    for source in (tool.returns, *(_schema_of(reply) for _, reply in tool.examples)):
+    for source in (tool.returns, *(schema_of(reply) for _, reply in tool.examples)):
         kind = _replied(kind, deed, source)
     return {**kinds, kind.name: _with_status(_fixed(kind, deed), deed)}
 
@@ -139,7 +151,11 @@ def _written(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
         elif deed.action in ("create", "change") and not (new.link == kind.name and new.role == "link"):
             if old := target not in fields and replaced_by(replace(kind, fields=fields), target, new.options):
                 fields.pop(old)
-            late = target not in fields and deed.action == "change" and bool(deed.after)
+            bare = new.role in ("text", "word", "name") and not new.inner
+            asked = kind.catalogue if deed.action == "create" else kind.name == "session"
+            late = target not in fields and ((bare and asked) or (deed.action == "change" and bool(deed.after)))
+            if new.type == "object" and not new.inner:
+                continue  # what it holds is merged into the record
             fields[target] = merge(fields.get(target), replace(new, name=target, nullable=late))
     return replace(kind, fields=fields)
 
@@ -156,16 +172,40 @@ def _searched(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
     return replace(kind, fields=fields)
 
 
+def _usual(kind: Kind) -> Kind:
+    """Give a kind of which nothing says what it holds the fields that such records usually have."""
+    if any(f.why.startswith(("attribute", "reply", "as the spec")) for f in kind.fields.values()):
+        return kind
+    fields, why = dict(kind.fields), "what such a record usually holds"
+    for name, told in load_words("world_values")["usual_fields"].get(kind.name.split("_")[-1], {}).items():
+        options = tuple(told) if isinstance(told, list) else ()
+        if not find_field(kind, name):
+            fields[name] = Field(name=name, role="choice" if options else told, options=options, why=why)
+    return replace(kind, fields=fields, status=kind.status or ("status" if "status" in fields else ""))
+
+
+def _promised(kinds: dict[str, Kind], deed: Deed) -> dict[str, Kind]:
+    """Add what the description of a narrow read says it shows, and no record has."""
+    own = deed.kind == "session"
+    for name in deed.shows if own else deed.shows[1:]:
+        told = (f for k in kinds.values() if own == (k.name == "session") for f in k.fields)
+        if name != "all" and not any(tells(f, name) for f in told):
+            role = "flag" if name.startswith(("can_", "is_", "has_")) else role_of(name)
+            kinds = _with(kinds, deed.kind, Field(name=name, role=role, why=f"what {deed.tool} shows"))
+    return kinds
+
+
+def _with(kinds: dict[str, Kind], kind: str, new: Field) -> dict[str, Kind]:
+    return {**kinds, kind: replace(kinds[kind], fields={**kinds[kind].fields, new.name: new})}
+
+
 def _fixed(kind: Kind, deed: Deed) -> Kind:
-    fields = dict(kind.fields)
+    fields, why = dict(kind.fields), f"what {deed.tool} changes"
     for name in filter(None, (*deed.fixed, deed.toggles)):
         flips = name == deed.toggles or str(deed.fixed.get(name)).startswith("@switch")
-        new = Field(
-            name=name, role="switch" if flips else "moment", nullable=not flips, why=f"what {deed.tool} changes"
-        )
+        new = Field(name=name, role="switch" if flips else "moment", nullable=not flips, why=why)
         told = fields.setdefault(name, new)
-        if flips and told.role == "word":
-            fields[name] = replace(told, role="switch")
+        fields[name] = replace(told, role="switch") if flips and told.role == "word" else told
     return replace(kind, fields=fields)
 
 
@@ -195,27 +235,33 @@ def _with_part(fields: dict[str, Field], target: str, new: Field) -> dict[str, F
 
 
 def _replied(kind: Kind, deed: Deed, schema: Mapping[str, Any] | None) -> Kind:
-    if not schema or deed.action not in ("get", "create", "find"):
+    """Add the fields that replies show; where a list is wrapped in an object, those of its rows."""
+    if not schema or deed.action not in ("get", "create", "find", "list"):
         return kind
-    items = schema.get("items")
-    found = (items if schema.get("type") == "array" and isinstance(items, Mapping) else schema).get("properties")
-    for inner in found.values() if isinstance(found, Mapping) else ():
-        rows = inner.get("items") if isinstance(inner, Mapping) else None
-        if isinstance(rows, Mapping) and kind.key in (rows.get("properties") or {}):
-            return _replied(kind, deed, rows)
-    for name, inner in found.items() if isinstance(found, Mapping) else ():
+    shown = schema.get("items") if schema.get("type") == "array" else schema
+    listed = shown.get("properties") if isinstance(shown, Mapping) else {}
+    found = {str(n): s if isinstance(s, Mapping) else {} for n, s in (listed or {}).items()}
+    lists = [s.get("items") or {} for s in found.values() if s.get("type") == "array"]
+    rows = next((r for r in lists if kind.key in (r.get("properties") or {})), None)
+    if rows or (deed.action in ("find", "list") and len(lists) == len(found) == 1):
+        return _replied(kind, deed, rows) if rows else kind
+    for name, inner in found.items():
         if name not in (kind.key, "id", "success", "error", "message") and not find_field(kind, name):
-            new = describe_field(name, inner if isinstance(inner, Mapping) else {}, f"reply of {deed.tool}")
+            new = describe_field(name, inner, f"reply of {deed.tool}")
             kind = replace(kind, fields={**kind.fields, name: new})
     return kind
 
 
-def _schema_of(reply: Any) -> Mapping[str, Any]:
-    """Return a rough schema of an example reply."""
+def schema_of(reply: Any) -> dict[str, Any]:
+    """Return a rough schema of an example."""
     if isinstance(reply, Mapping):
-        return {"type": "object", "properties": {str(k): _schema_of(v) for k, v in reply.items()}}
+        return {"type": "object", "properties": {str(k): schema_of(v) for k, v in reply.items()}}
     if isinstance(reply, list):
-        return {"type": "array", "items": _schema_of(reply[0]) if reply else {}}
+        first: Any = schema_of(reply[0]) if reply else {}
+        for name, inner in (first.get("properties") or {}).items():
+            seen = dict.fromkeys(r[name] for r in reply if isinstance(r, Mapping) and isinstance(r.get(name), str))
+            inner |= {"examples": list(seen)} if len(seen) > 1 else {}
+        return {"type": "array", "items": first}
     kind = {bool: "boolean", int: "integer", float: "number"}.get(type(reply), "string")
     return {"type": kind, "example": reply} if kind in ("integer", "string") and reply is not None else {"type": kind}
 
@@ -236,10 +282,11 @@ def _link(kinds: dict[str, Kind], deeds: Mapping[str, Deed], party: str) -> dict
         owned = any(d.owner for d in mine if d.action in ("get", "list"))
         single = owned and "change" in actions and name != party and not kind.catalogue and not any(d.key for d in mine)
         outbox = actions == {"create"} and name not in told
-        count = 0 if outbox else kind.count or (4 if name == party else 6 if catalogue else 2 if parent else 5)
-        done[name] = replace(
-            kind, parent=parent, catalogue=catalogue, outbox=outbox, single=kind.single or single, count=count
-        )
+        seen = max((len(f.seen) for f in kind.fields.values() if f.role == "name"), default=0)
+        seen = len(load_words("world_values")["airports"]) if name == "airport" else seen
+        count = 0 if outbox else kind.count or (4 if name == party else seen or 6 if catalogue else 2 if parent else 5)
+        kind = replace(kind, parent=parent, catalogue=catalogue, outbox=outbox)
+        done[name] = replace(kind, single=kind.single or single, count=count)
     return done
 
 
@@ -248,12 +295,8 @@ def _parents(kinds: Mapping[str, Kind], deeds: Mapping[str, Deed], party: str) -
     parents: dict[str, str] = {}
     for name, kind in kinds.items():
         for f in kind.fields.values():
-            if (
-                f.role in ("links", "items")
-                and f.link in kinds
-                and f.link != name
-                and (name == party or kind.catalogue)
-            ):
+            holds = f.role in ("links", "items") and f.link in kinds and f.link != name
+            if holds and (name == party or kind.catalogue):
                 parents.setdefault(f.link, name)
             if f.role == "link" and f.link == party and not kind.catalogue:
                 parents[name] = party
@@ -269,49 +312,50 @@ def _parents(kinds: Mapping[str, Kind], deeds: Mapping[str, Deed], party: str) -
     return parents
 
 
-def _keyed(kind: Kind, deeds: Mapping[str, Deed], tools: Sequence[Tool], party: str) -> Kind:
+def _key_arguments(tools: Sequence[Tool], deeds: Mapping[str, Deed]) -> dict[str, list[Field]]:
+    """Return how keys look in the tools' arguments, in nested ones too: by argument, and by kind for a deed's own key."""
+    shown: dict[str, list[Field]] = {}
+    for tool in tools:
+        deed = deeds[tool.name]
+        for argument, schema in walk_schemas(properties(tool)):
+            if argument == deed.key or key_noun(argument)[0]:
+                told = next((str(a[argument]) for a, _ in tool.examples if argument in a), "")
+                found = describe_field(argument, schema, "")
+                found = replace(found, example=found.example or told)
+                shown.setdefault(argument, []).append(found)
+                if argument == deed.key:
+                    shown.setdefault(f"{deed.kind}.", []).append(found)
+    return shown
+
+
+def _keyed(kind: Kind, shown: Mapping[str, Sequence[Field]], party: str) -> Kind:
     """Find out how keys of a kind look, and whether its records are people."""
     best = Field(name=kind.key)
-    for tool in tools:
-        for argument, schema in properties(tool).items():
-            if argument == kind.key or (deeds[tool.name].kind == kind.name and argument == deeds[tool.name].key):
-                found = describe_field(argument, schema, "")
-                if not best.example or (found.type == "integer" and best.type != "integer"):
-                    best = found
+    for found in (*shown.get(kind.key, ()), *shown.get(f"{kind.name}.", ())):
+        if not best.example or (found.type == "integer" and best.type != "integer"):
+            best = found
     people = kind.name == party or any(role_of(f) in ("first_name", "full_name", "email", "dob") for f in kind.fields)
     return replace(kind, key_like=best, people=people)
 
 
 def _spec_deed(deed: Deed, spec: WorldSpec) -> Deed:
-    told = (spec.tools or {}).get(deed.tool, {})
-    changes = {
-        mine: told[word]
-        for word, mine in (("action", "action"), ("entity", "kind"), ("post", "after"), ("sets", "sets"))
-        if word in told
-    }
+    told, words = (spec.tools or {}).get(deed.tool, {}), {"entity": "kind", "post": "after"}
+    changes = {words.get(w, w): told[w] for w in ("action", "entity", "post", "sets") if w in told}
     if "pre" in told:
         changes["before"] = tuple(map(str, told["pre"]))
     return replace(deed, **changes, why="as the spec says", guessed=False) if changes else deed
 
 
 def _spec_kind(kind: Kind, spec: WorldSpec) -> Kind:
-    told = (spec.entities or {}).get(kind.name)
+    told, why = (spec.entities or {}).get(kind.name), "as the spec says"
     if told is None:
         return kind
-    fields = dict(kind.fields)
+    fields, status = dict(kind.fields), kind.status or ("status" if told.get("status") else "")
     for name, value in (told.get("fields") or {}).items():
-        text = str(value)
-        link = text.removesuffix("[]") if text.endswith("[]") else ""
-        fields.setdefault(name, Field(name=name, role="links" if link else text, link=link, why="as the spec says"))
-    status = kind.status
+        link = str(value).removesuffix("[]") if str(value).endswith("[]") else ""
+        fields.setdefault(name, Field(name=name, role="links" if link else str(value), link=link, why=why))
     if told.get("status"):
-        status = status or "status"
-        fields[status] = replace(
-            fields.get(status, Field(name=status, why="as the spec says")),
-            options=tuple(map(str, told["status"])),
-            role="choice",
-        )
-    return replace(
-        kind, fields=fields, status=status, key=told.get("key", kind.key), parent=told.get("parent", kind.parent),
-        count=int(told.get("count", kind.count)), catalogue=bool(told.get("catalogue", kind.catalogue)), single=bool(told.get("single", kind.single)),
-    )  # fmt: skip
+        new = fields.get(status, Field(name=status, why=why))
+        fields[status] = replace(new, options=tuple(map(str, told["status"])), role="choice")
+    same = {w: told[w] for w in ("key", "parent", "count", "catalogue", "single") if w in told}
+    return replace(kind, fields=fields, status=status, **same)

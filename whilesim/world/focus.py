@@ -19,7 +19,7 @@ from whilesim.world.deeds import Deed
 from whilesim.world.effects import BUNDLES, Effects
 from whilesim.world.kinds import TELLING, is_value, kind_of_key, properties, role_of
 from whilesim.world.lookups import Shelf
-from whilesim.world.records import note_of, rotate
+from whilesim.world.records import add_note, repeat_own, rotate
 from whilesim.world.values import Draw, imitate, person_of, value_of
 
 _SPOKEN = {"dob": "date of birth", "zip": "zip code", "street": "street address", "unit": "apartment", "phone": "phone number",
@@ -203,8 +203,7 @@ def _history(shelf: Shelf, deed: Deed, key: str, party: str, history: str, seed:
     if record is None or deed.kind == model.party:
         record, about = shelf.records.get(model.party, {}).get(party), "account"
     if text and record is not None:
-        note = note_of(model, text, about, between(1, 6, seed, "history"))
-        record["notes"] = [*(record.get("notes") or ()), note]
+        add_note(model, record, text, about, between(1, 6, seed, "history"))
 
 
 def _bring_about(
@@ -222,8 +221,7 @@ def _bring_about(
     elif state == "duplicate" and key in records:
         _double(shelf, deed, key, facts, seed)
     elif state == "partially_completed" and key in records:
-        note = note_of(shelf.model, load_words("world_values")["partial"], deed.kind, between(1, 4, seed, "begun"))
-        records[key]["notes"] = [*(records[key].get("notes") or ()), note]
+        add_note(shelf.model, records[key], load_words("world_values")["partial"], deed.kind, between(1, 4, seed, "begun"))
     return key
 
 
@@ -258,5 +256,6 @@ def _double(shelf: Shelf, deed: Deed, key: str, facts: dict[str, str], seed: int
         if told.role == "links" and model.kinds[told.link].catalogue and isinstance(record.get(told.name), list):
             others = [k for k in shelf.records[told.link] if k not in map(str, record[told.name])]
             twin[told.name] = [shelf.native(told.link, k) for k in rotate(others, seed)[:1]]
+    repeat_own(model, shelf.records, kind, twin)
     records[twin_key] = twin
     facts.pop(_key_fact(deed), None)

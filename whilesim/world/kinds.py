@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -11,20 +11,11 @@ from typing import Any
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
-from whilesim.world.attributes import singular, split_list
+from whilesim.world.attributes import pattern, singular, split_list
 
-_EXAMPLE = re.compile(
-    r"(?:such as|e\.g\.,?|example:|for example,?|like|z\.B\.)\s+['\"`“]?([#\w+@.:/ -]*[\w])", re.IGNORECASE
-)
-_QUOTED = re.compile(r"['\"`“]([^'\"`”]+)['\"`”]")
-_EITHER = re.compile(
-    r"(?:either|one of|should be|must be|can be|levels?:|category:|types?:|values?:)\s*:?\s*(.+)",
-    re.IGNORECASE | re.DOTALL,
-)
-_SPAN = re.compile(r"\b(?:from|between) (\d) (?:to|and) (\d{1,2})\b")
-_OPENS_QUOTED = re.compile(r"(['\"]\w+['\"] (?:\(default\) )?or ['\"]\w+['\"].*)")
-_PARAMETERS = frozenset({"limit", "k", "page", "offset", "sort", "order_by", "sort_by", "page_size", "cursor", "format",
-                         "max_results", "top_k", "per_page"})  # fmt: skip
+MADE_UP = re.compile(r"\bmock|dummy|\bsome_|placeholder|^\.\.\.$", re.IGNORECASE)
+"""What says of an example that nobody would ever see it."""
+A_CODE = "A0000-0000-0000"
 TELLING = ("phone", "money", "date", "future", "title", "airport")
 """Roles of the fields by which a customer tells one record from another."""
 _ADDRESS = frozenset({"street", "unit", "city", "state", "country", "zip"})
@@ -43,6 +34,8 @@ class Field:
     """JSON type, where a schema states one."""
     options: tuple[str, ...] = ()
     example: str = ""
+    seen: tuple[str, ...] = ()
+    """Values that an example reply shows."""
     link: str = ""
     """Kind that the field points at."""
     inner: tuple[Field, ...] = ()
@@ -75,7 +68,7 @@ class Kind:
     why: str = ""
 
 
-def kind_of_key(argument: str, kinds: Iterable[str]) -> tuple[str, bool]:
+def kind_of_key(argument: str, kinds: Container[str]) -> tuple[str, bool]:
     """Return the kind among ``kinds`` that an argument names, and whether it names several."""
     noun, many = key_noun(argument)
     if noun not in kinds:
@@ -110,26 +103,24 @@ def properties(tool: Tool) -> dict[str, Mapping[str, Any]]:
     return {str(k): v if isinstance(v, Mapping) else {} for k, v in found.items()}
 
 
+def walk_schemas(found: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the arguments and their schemas, those of nested objects too."""
+    for name, schema in found.items():
+        told = schema if isinstance(schema, Mapping) else {}
+        yield str(name), told
+        inner = told.get("items", told)
+        if depth < 4 and isinstance(inner, Mapping) and isinstance(inner.get("properties"), Mapping):
+            yield from walk_schemas(inner["properties"], depth + 1)
+
+
 def is_bound(argument: str) -> bool:
     """Whether an argument of a search bounds it or is matched as a whole, and names no field."""
-    return argument.lower() in (
-        "q",
-        "from",
-        "to",
-        "since",
-        "until",
-        "from_date",
-        "to_date",
-        "start",
-        "end",
-        "filter",
-        "filters",
-    )
+    return argument.lower() in load_words("world_nouns")["bounds"]
 
 
 def is_parameter(argument: str) -> bool:
     """Whether an argument says how to answer, not what about."""
-    return argument.lower() in _PARAMETERS
+    return argument.lower() in load_words("world_nouns")["parameters"]
 
 
 @cache
@@ -142,14 +133,10 @@ def role_of(name: str) -> str:
             for role, names in roles.items():
                 if ending in names:
                     return str(role)
-    if len(parts) > 1 and parts[-1] in ("at", "on", "history"):
-        return (
-            "moment"
-            if parts[-1] != "history"
-            else "ledger"
-            if parts[0] in ("payment", "transaction", "billing")
-            else "word"
-        )
+    if len(parts) > 1 and parts[-1] in ("at", "on"):
+        return "moment"
+    if len(parts) > 1 and parts[-1] == "history":
+        return "ledger" if parts[0] in ("payment", "transaction", "billing") else "word"
     if parts and parts[-1] == "name":
         return "full_name" if len(parts) > 1 and parts[0] in load_words("world_nouns")["party"] else "name"
     return next((r for r in ("money", "count") if any(p in roles[r] for p in parts)), "word")
@@ -158,7 +145,9 @@ def role_of(name: str) -> str:
 def describe_field(name: str, schema: Mapping[str, Any], why: str, depth: int = 0) -> Field:
     """Make a field of an argument's or a reply's schema; what is nested more than four deep is left out."""
     told = str(schema.get("description", ""))
-    options = tuple(str(o) for o in schema.get("enum") or () if o is not None) or _options_of(told)
+    ways = [s for s in (schema, *(schema.get("anyOf") or ())) if isinstance(s, Mapping)]
+    enums = (tuple(str(o) for o in s["enum"] if o is not None) for s in ways if s.get("enum"))
+    options = next(enums, _options_of(told))
     kind = schema.get("type")
     kind = next((k for k in kind if k != "null"), "string") if isinstance(kind, list) else str(kind or "")
     noun, many = key_noun(name)
@@ -171,20 +160,23 @@ def describe_field(name: str, schema: Mapping[str, Any], why: str, depth: int = 
     role = "choice" if options else "links" if noun and (many or kind == "array") else "link" if noun else role_of(name)
     if inner and not noun:
         role = "items" if kind == "array" else "group"
+    example = example_of(schema)
+    if role in ("word", "time", "date", "name") and (dated := pattern("dated").match(example)):
+        role = "moment" if dated[1] else "date"
+    seen = tuple(map(str, schema.get("examples") or ()))
     return Field(
-        name=name, role=role, type=kind, options=options, example=example_of(schema), link=noun, inner=inner, why=why
+        name=name, role=role, type=kind, options=options, example=example, seen=seen, link=noun, inner=inner, why=why
     )
 
 
 def example_of(schema: Mapping[str, Any]) -> str:
-    """Return the example that a schema shows, as text; empty where there is none."""
-    for word in ("example", "example_value"):
-        if isinstance(schema.get(word), (str, int)):
-            return str(schema[word])
-    if schema.get("examples") and isinstance(schema["examples"], list):
-        return str(schema["examples"][0])
-    found = _EXAMPLE.search(str(schema.get("description", "")))
-    return found[1].strip() if found else ""
+    """Return the example that a schema shows, as text; a code for one that nobody would ever see, empty for none."""
+    listed = schema.get("examples")
+    shown = (schema.get("example"), schema.get("example_value"), *(listed if isinstance(listed, list) else ()))
+    found = next((str(e) for e in shown if isinstance(e, (str, int))), "")
+    if not found and (told := pattern("example").search(str(schema.get("description", "")))):
+        found = told[1].strip()
+    return A_CODE if MADE_UP.search(found) else found
 
 
 def merge(old: Field | None, new: Field) -> Field:
@@ -198,6 +190,7 @@ def merge(old: Field | None, new: Field) -> Field:
         role=new.role if old.role == "word" or (new.role == "choice" and not old.link) or new.inner else old.role,
         options=strong.options or old.options or new.options,
         example=old.example or new.example,
+        seen=old.seen or new.seen,
         link=old.link or new.link,
         inner=old.inner or new.inner,
         nullable=old.nullable,
@@ -246,9 +239,8 @@ def _folded(option: str) -> str:
 
 def is_address(told: Field) -> bool:
     """Whether a field holds an address with parts."""
-    return not told.link and (
-        told.role == "address" or (told.role == "group" and any(role_of(i.name) in _ADDRESS for i in told.inner))
-    )
+    parts = told.role == "group" and any(role_of(i.name) in _ADDRESS for i in told.inner)
+    return not told.link and (told.role == "address" or parts)
 
 
 def _stems(name: str) -> frozenset[str]:
@@ -256,25 +248,20 @@ def _stems(name: str) -> frozenset[str]:
 
 
 def _options_of(told: str) -> tuple[str, ...]:
-    span = _SPAN.search(told)
+    span = pattern("span").search(told)
     if span and int(span[1]) < int(span[2]) <= 10:
         return tuple(map(str, range(int(span[1]), int(span[2]) + 1)))
-    found = _EITHER.search(told) or _OPENS_QUOTED.match(told)
+    found = pattern("either").search(told) or pattern("opens_quoted").match(told)
     if not found or re.search(r"such as|e\.g\.", told):
         return ()
-    quoted = tuple(_QUOTED.findall(found[1]))
+    quoted = tuple(pattern("quoted").findall(found[1]))
     if len(quoted) > 1:
         return tuple(dict.fromkeys(quoted))
     values = split_list(found[1]) if "," in found[1] or " or " in found[1] else ()
     return values if len(values) > 1 and all(re.fullmatch(r"[\w -]{1,24}", v) for v in values) else ()
 
 
-def match_kind(nouns: Sequence[str], known: Iterable[str]) -> str:
-    """Return the known kind nearest to the right end of an object phrase; empty for none."""
-    best, best_at = "", (-1, 0)
-    for name in known:
-        parts = name.split("_")
-        for at in range(len(nouns) - len(parts) + 1):
-            if list(nouns[at : at + len(parts)]) == parts and (at + len(parts), len(parts)) > best_at:
-                best, best_at = name, (at + len(parts), len(parts))
-    return best
+def match_kind(nouns: Sequence[str], known: Container[str]) -> str:
+    """Return the known kind nearest to the right end of an object phrase, the longest there; empty for none."""
+    ends = range(len(nouns), 0, -1)
+    return next((n for end in ends for at in range(end) if (n := "_".join(nouns[at:end])) in known), "")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from whilesim.core.seeds import between, derive
-from whilesim.core.text import fold, name_words
-from whilesim.world.deeds import Deed
+from whilesim.core.text import fold
+from whilesim.world.deeds import Deed, tells
 from whilesim.world.kinds import Kind, kind_of_key, role_of
 from whilesim.world.model import WorldModel
 from whilesim.world.records import Records, add_record
@@ -40,14 +40,13 @@ class Shelf:
     def _expanded(self) -> dict[str, list[tuple[str, str]]]:
         """Kind to (list field, shared kind): lists of keys that read as what they point at."""
         kinds = self.model.kinds
-        return {
-            kind.name: [
-                (f.name, f.link) for f in kind.fields.values()
-                if f.role == "links" and f.link in kinds and kinds[f.link].catalogue
-                and kinds[f.link].parent != kind.name and f.why.startswith("attribute")
-            ]
-            for kind in kinds.values()
-        }  # fmt: skip
+        shared = {n: k.parent for n, k in kinds.items() if k.catalogue}
+        told = ((k.name, f) for k in kinds.values() for f in k.fields.values() if f.role == "links")
+        found: dict[str, list[tuple[str, str]]] = {}
+        for name, f in told:
+            if f.why.startswith("attribute") and shared.get(f.link, name) != name:
+                found.setdefault(name, []).append((f.name, f.link))
+        return found
 
     def key(self, kind: str, value: Any) -> str:
         """Return the key under which a record stands; empty when it does not."""
@@ -85,19 +84,15 @@ class Shelf:
         kind, record = self.model.kinds[name], self.records[name][key]
         shown = dict(record)
         for listed, child, whole in self._children.get(name, ()):
-            found = self.children(child, name, key)
-            if found or not self.model.kinds[child].outbox:
-                drop = kind.key
-                shown[listed] = [
-                    {f: v for f, v in r.items() if f not in (drop, "updated_at", "notes")}
-                    if whole
-                    else r.get(self.model.kinds[child].key)
-                    for r in found.values()
-                ]
+            found, drop = self.children(child, name, key), (kind.key, "updated_at", "notes")
+            if found and whole:
+                shown[listed] = [{f: v for f, v in r.items() if f not in drop} for r in found.values()]
+            elif found or not self.model.kinds[child].outbox:
+                shown[listed] = [r.get(self.model.kinds[child].key) for r in found.values()]
         for field, linked in self._expanded.get(name, ()):
             if isinstance(record.get(field), list):
                 shown[field] = [self._brief(linked, str(k)) for k in record[field]]
-                prices = [p for p in (row.get("price") for row in shown[field]) if isinstance(p, (int, float))]
+                prices = [row["price"] for row in shown[field] if isinstance(row.get("price"), (int, float))]
                 if prices and "total" not in shown:
                     shown["total"] = round(sum(prices), 2)
         for late in ("updated_at", "notes"):
@@ -111,12 +106,9 @@ class Shelf:
         record = self.records[name].get(key)
         if record is None:
             return {kind.key: key}
-        parent = (
-            self.records.get(kind.parent, {}).get(str(record.get(self.model.kinds[kind.parent].key)))
-            if kind.parent in self.model.kinds
-            else None
-        )
-        named = {"name": parent["name"]} if parent and "name" in parent and "name" not in record else {}
+        above = self.model.kinds.get(kind.parent)
+        parent = self.records[above.name].get(str(record.get(above.key)), {}) if above else {}
+        named = {"name": parent["name"]} if "name" in parent and "name" not in record else {}
         return {**named, **{f: v for f, v in record.items() if f not in ("availability", "updated_at", "notes")}}
 
     def matches(self, name: str, record: Mapping[str, Any], by: Mapping[str, Any]) -> bool:
@@ -126,12 +118,9 @@ class Shelf:
     def _has(self, name: str, record: Mapping[str, Any], field: str, value: Any) -> bool:
         role = role_of(field.split(".")[-1])
         found = list(_values(record, field, role))
-        if role == "phone" and name == self.model.party:
-            key = str(record.get(self.model.kinds[name].key))
-            for _, child, _ in self._children.get(name, ()):
-                found += [
-                    v for r in self.children(child, name, key).values() for f, v in r.items() if role_of(f) == "phone"
-                ]
+        for _, child, _ in self._children.get(name, ()) if role == "phone" and name == self.model.party else ():
+            rows = self.children(child, name, str(record.get(self.model.kinds[name].key))).values()
+            found += [v for r in rows for f, v in r.items() if role_of(f) == "phone"]
         found = found or _names(record, role)
         if not found:
             return True
@@ -185,19 +174,13 @@ class Shelf:
         key = self.model.kinds[kind].key
         if deed.shows == ("id",):
             return view.get(key)
-        parts = [{w[:5] for w in name_words(part)} for part in deed.shows]
         linked = dict(view)
         for told in self.model.kinds[kind].fields.values():
             if told.role == "link" and told.link in self.records and told.link != self.model.party:
                 linked = {**self.records[told.link].get(str(view.get(told.name)), {}), **linked}
         stay = (key, "updated_at") if key else ()
-        kept = {f: v for f, v in linked.items() if f in stay or _told({w[:5] for w in name_words(f)}, parts)}
+        kept = {f: v for f, v in linked.items() if f in stay or any(tells(f, name) for name in deed.shows)}
         return kept if len(kept) > len(stay) else view
-
-
-def _told(stems: set[str], parts: list[set[str]]) -> bool:
-    """Whether a field is one of the things that a narrow read speaks of."""
-    return any(stems <= part or len(stems & part) >= min(2, len(part)) for part in parts)
 
 
 def _values(record: Mapping[str, Any], field: str, role: str) -> list[Any]:
@@ -219,8 +202,10 @@ def _names(record: Mapping[str, Any], role: str) -> list[Any]:
 
 
 def _plain(value: Any) -> str:
-    return (
-        fold(str(value)).replace("_", " ").rstrip("0").rstrip(".")
-        if isinstance(value, float)
-        else fold(str(value)).replace("_", " ")
-    )
+    text = _folded(str(value))
+    return text.rstrip("0").rstrip(".") if isinstance(value, float) else text
+
+
+@lru_cache(maxsize=4096)
+def _folded(text: str) -> str:
+    return fold(text).replace("_", " ")

@@ -145,14 +145,9 @@ class MockWorld:
         changes = tuple(self._effects.changes)
         if isinstance(result, Refusal):
             return self._voice.say(result.problem, **result.values), True, ()
-        if (
-            fault
-            and fault.kind == "stale"
-            and self._old
-            and isinstance(result, dict)
-            and result.get(self._old[0]) == self._old[1]
-        ):
-            result = {**result, **{f: v for f, v in self._old[2].items() if f in result}}
+        old = self._old if fault and fault.kind == "stale" else None
+        if old and isinstance(result, dict) and result.get(old[0]) == old[1]:
+            result = {**result, **{f: v for f, v in old[2].items() if f in result}}
         reply = self._shaper.shape(tool, deed, result, given)
         if fault and fault.kind == "timeout":
             return self._voice.say("timeout"), True, changes
@@ -197,18 +192,17 @@ def _older(shelf: Shelf, focus: Focus, seed: int) -> tuple[str, Any, dict[str, A
     kind, record = shelf.model.kinds[focus.kind], shelf.records[focus.kind][focus.id]
     shown = shelf.cut(shelf.model.deeds[focus.tool], shelf.view(focus.kind, focus.id), focus.kind)
     before: dict[str, Any] = {}
-    options = (
-        [o for o in kind.fields[kind.status].options if o != record.get(kind.status)] if kind.status in shown else []
-    )
+    options = kind.fields[kind.status].options if kind.status and kind.status in shown else ()
+    at = options.index(record[kind.status]) if record.get(kind.status) in options else 0
+    options = options[at - 1 : at] or options[1:2]  # the one before it
     numbers = [f for f, v in record.items() if type(v) in (int, float) and f != kind.key and f in shown]
     if options:
-        before[kind.status] = options[derive(seed, "older") % len(options)]
+        before[kind.status] = options[0]
     elif numbers:
         before[numbers[0]] = type(record[numbers[0]])(record[numbers[0]] + 1 + derive(seed, "older") % 9)
     else:
         return None
     before["updated_at"] = record.get("updated_at")
-    record["updated_at"] = (
-        f"{shelf.model.now - timedelta(minutes=20 + derive(seed, 'changed') % 200):%Y-%m-%d %H:%M:%S}"
-    )
+    changed = shelf.model.now - timedelta(minutes=20 + derive(seed, "changed") % 200)
+    record["updated_at"] = f"{changed:%Y-%m-%d %H:%M:%S}"
     return kind.key, record.get(kind.key), before

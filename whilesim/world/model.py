@@ -38,11 +38,8 @@ class WorldModel:
 
     def _no_condition(self, tool: str, condition: str) -> bool:
         deed = self.deeds.get(tool)
-        if deed is None or condition in ("success", "none", ""):
-            return False
-        return condition == "stale" and not (
-            deed.action == "get" and bool(deed.kind) and not self.kinds[deed.kind].catalogue
-        )
+        one = deed is not None and deed.action == "get" and bool(deed.kind) and not self.kinds[deed.kind].catalogue
+        return deed is not None and condition == "stale" and not one
 
     def _no_state(self, tool: str, state: str) -> bool:
         deed = self.deeds.get(tool)
@@ -50,23 +47,17 @@ class WorldModel:
             return False
         if deed.action in ("answer", "handoff", "compute") or not deed.kind:
             return True
-        kind = self.kinds[deed.kind]
+        kind, writes = self.kinds[deed.kind], deed.action in ("create", "change", "delete")
         if state == "missing":
-            return (kind.catalogue and deed.action == "find") or not (
-                deed.key or deed.owner or (deed.kind == self.party and deed.action == "find")
-            )
-        if (
-            kind.single
-            or (kind.catalogue and deed.action not in ("create", "change", "delete"))
-            or deed.action == "list"
-        ):
+            found = deed.action == "find" and (kind.catalogue or deed.kind == self.party)
+            return not (deed.key or deed.owner or found) or (kind.catalogue and found)
+        if kind.single or (kind.catalogue and not writes) or deed.action == "list":
             return True
         if state == "partially_completed":
             return deed.action != "change"
         if state == "already_acted_on":
-            return bool(deed.adds) or not (
-                deed.action in ("change", "delete") or (deed.action == "create" and self.listable(deed.kind))
-            )
+            again = deed.action != "create" or self.listable(deed.kind)
+            return bool(deed.adds) or not (writes and again)
         told = any(f.role in TELLING or (f.role == "links" and f.link != kind.name) for f in kind.fields.values())
         apart = told and deed.key and self.listable(deed.kind) and deed.action in ("get", "change", "delete")
         return state == "duplicate" and not apart
@@ -82,64 +73,40 @@ class WorldModel:
 
     def describe(self) -> str:
         """Return the world as YAML, the rule that fired beside each line; ``WorldSpec.from_yaml`` reads it back."""
-        return "\n".join(
-            [
-                f"locale: {self.locale}",
-                "entities:",
-                *self._kind_lines(),
-                "tools:",
-                *self._deed_lines(),
-                *self._guess_lines(),
-                "",
-            ]
-        )
+        kinds, deeds, guessed = self._kind_lines(), self._deed_lines(), self._guess_lines()
+        return "\n".join([f"locale: {self.locale}", "entities:", *kinds, "tools:", *deeds, *guessed, ""])
 
     def _kind_lines(self) -> list[str]:
         lines = []
         for kind in self.kinds.values():
             lines.append(f"  {kind.name}:  # {kind.why}")
-            for word, value in (("key", kind.key), ("parent", kind.parent)):
-                if value:
-                    lines.append(f"    {word}: {_scalar(value)}")
-            if kind.status and kind.fields[kind.status].options:
-                lines.append(
-                    f"    status: {dumps(list(kind.fields[kind.status].options))}  # {kind.fields[kind.status].why}"
-                )
-            for word in ("catalogue", "single"):
-                if getattr(kind, word):
-                    lines.append(f"    {word}: true")
+            lines += [f"    {word}: {_scalar(v)}" for word, v in (("key", kind.key), ("parent", kind.parent)) if v]
+            if kind.status and (options := kind.fields[kind.status].options):
+                lines.append(f"    status: {dumps(list(options))}  # {kind.fields[kind.status].why}")
+            lines += [f"    {word}: true" for word in ("catalogue", "single") if getattr(kind, word)]
             lines += [f"    count: {kind.count}", "    fields:" if kind.fields else "    fields: {}"]
-            lines += [
-                f"      {_scalar(f.name)}: {f.link + '[]' if f.role == 'links' else f.link or f.role}  # {f.why}"
-                for f in kind.fields.values()
-            ]
+            for told in kind.fields.values():
+                what = f"{told.link}[]" if told.role == "links" else told.link or told.role
+                lines.append(f"      {_scalar(told.name)}: {what}  # {told.why}")
         return lines or ["  {}"]
 
     def _deed_lines(self) -> list[str]:
         lines = []
         for deed in self.deeds.values():
-            lines.append(f"  {_scalar(deed.tool)}:  # {' '.join(deed.why.split())}")
-            lines += [
-                f"    effect: {self.tools[deed.tool].effect}  # {self.tools[deed.tool].effect_rule}",
-                f"    action: {deed.action}",
-            ]
+            tool = self.tools[deed.tool]
             told = {"entity": deed.kind, "pre": list(deed.before), "post": deed.after, "sets": dict(deed.sets)}
+            lines.append(f"  {_scalar(deed.tool)}:  # {' '.join(deed.why.split())}")
+            lines += [f"    effect: {tool.effect}  # {tool.effect_rule}", f"    action: {deed.action}"]
             lines += [f"    {word}: {dumps(value)}" for word, value in told.items() if value]
         return lines or ["  {}"]
 
     def _guess_lines(self) -> list[str]:
-        unsure = [
-            f"{d.tool}: {d.why}"
-            for d in self.deeds.values()
-            if d.guessed or self.tools[d.tool].effect_rule.endswith("(unsure)")
-        ]
-        unsure += [f"{k.name}: nothing says which fields it has" for k in self.kinds.values() if not k.fields]
-        return ["guessed:  # please check", *[f"  - {dumps(u)}" for u in unsure]] if unsure else ["guessed: []"]
+        unsure = [d for d in self.deeds.values() if d.guessed or self.tools[d.tool].effect_rule.endswith("(unsure)")]
+        told = [f"{d.tool}: {d.why}" for d in unsure]
+        told += [f"{k.name}: nothing says which fields it has" for k in self.kinds.values() if not k.fields]
+        return ["guessed:  # please check", *[f"  - {dumps(u)}" for u in told]] if told else ["guessed: []"]
 
 
 def _scalar(text: str) -> str:
-    return (
-        text
-        if text.isidentifier() and text.lower() not in ("on", "off", "yes", "no", "y", "n", "true", "false", "null")
-        else dumps(text)
-    )
+    plain = text.isidentifier() and text.lower() not in ("on", "off", "yes", "no", "y", "n", "true", "false", "null")
+    return text if plain else dumps(text)

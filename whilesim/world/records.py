@@ -7,20 +7,25 @@ plan, the lines of a customer) is looked up when it is read, so nothing ever goe
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
 from whilesim.core.jsontext import copied
 from whilesim.core.seeds import between, chance, derive, pick
 from whilesim.core.templates import load_words
-from whilesim.world.kinds import Field, Kind, kind_of_key, role_of
+from whilesim.world.kinds import Field, Kind, is_address, kind_of_key, role_of
 from whilesim.world.model import WorldModel
-from whilesim.world.values import Draw, key_of, person_of, value_of
+from whilesim.world.values import PERSONAL, Draw, key_of, person_of, usual_price, value_of
 
-_OF_PERSONS = ("address", "group", "phone", "username")
+_OF_PERSONS = (*PERSONAL, "address", "street", "city", "zip", "unit", "state", "country")
+_EARLIER = ("paid", "overdue", "late", "expired", "disputed", "refunded")
+_BIRTH = re.compile("creat|joined|registered|opened|since|activation|purchase|order_date")
+_MANY = 30
+"""Kinds of record in a world from which on it holds fewer of each."""
 
 Records = dict[str, dict[str, dict[str, Any]]]
 
@@ -33,46 +38,103 @@ def build_records(model: WorldModel, seed: int) -> Records:
 @lru_cache(maxsize=256)  # a card's rollouts begin with the same records
 def _build(model: WorldModel, seed: int) -> Records:
     records: Records = {name: {} for name in model.kinds}
-    for kind in _in_order(model):
+    for kind in sorted(model.kinds.values(), key=lambda k: _depth(model, k.name)):
         given = (model.spec.records or {}).get(kind.name, ())
         for told in given:
             records[kind.name][str(told.get(kind.key) or f"{kind.name}_{len(records[kind.name]) + 1}")] = dict(told)
         if given or kind.outbox:
             continue
-        parents = list(records.get(kind.parent, {})) if kind.parent else [""]
-        count = 1 if kind.single else kind.count
-        for parent in parents:
-            for _ in range(
-                count if not kind.parent else min(count, 1 + derive(seed, kind.name, parent) % count + (count < 3))
-            ):
+        count = 1 if kind.single else kind.count if len(model.kinds) < _MANY else min(kind.count, 3)
+        for parent in list(records[kind.parent]) if kind.parent else [""]:
+            few = 1 + derive(seed, kind.name, parent) % count + (count < 3) if kind.parent else count
+            for _ in range(min(count, few)):
                 add_record(model, records, kind, parent, seed)
     for kind in model.kinds.values():
         if not kind.outbox:
-            for key in records[kind.name]:
-                _fill_links(model, records, kind, key, seed)
+            for index, record in enumerate(records[kind.name].values()):
+                _fill_links(model, records, kind, index, record, seed)
     return records
 
 
-def add_record(model: WorldModel, records: Records, kind: Kind, parent: str, seed: int) -> str:
-    """Draw one more record of a kind, and return its key."""
-    index = len(records[kind.name])
-    draw = Draw(seed, model.now, model.locale, kind.name, index)
-    person = person_of(draw) if kind.people or any(f.role in _OF_PERSONS for f in kind.fields.values()) else {}
+@dataclass(frozen=True, slots=True)
+class _Outline:
+    """What of a kind's fields has to agree with one another."""
+
+    person: bool
+    total: str
+    sums: tuple[str, ...]
+    """Groups and lists of numbers."""
+    times: tuple[str, ...]
+    past: tuple[str, ...]
+    """Dates that lie behind, the first of all left out."""
+    birth: str
+    prices: tuple[str, ...]
+    home: str
+    """The address."""
+
+
+@lru_cache(maxsize=64)
+def _outlines(model: WorldModel) -> dict[str, _Outline]:
+    return {kind.name: _outline(kind) for kind in model.kinds.values()}
+
+
+def _outline(kind: Kind) -> _Outline:
+    roles = {f.name: f.role for f in kind.fields.values()}
+    dates = [f for f, role in roles.items() if role in ("date", "moment") and f != "updated_at"]
+    birth = next((f for f in dates if _BIRTH.search(f)), "")
+    return _Outline(
+        person=kind.people
+        or any(f.role in _OF_PERSONS for t in kind.fields.values() for f in (t, *t.inner) if t.role != "items"),
+        total=next((f for f, role in roles.items() if "total" in f and role == "money"), ""),
+        sums=tuple(f.name for f in kind.fields.values() if f.inner and not f.link),
+        times=tuple(f for f, role in roles.items() if role == "time"),
+        past=tuple(f for f in dates if f != birth) if "date" not in kind.fields else (),
+        birth=birth,
+        prices=tuple(f for f, role in roles.items() if role == "money" and "price" in f),
+        home=next((f.name for f in kind.fields.values() if is_address(f)), ""),
+    )
+
+
+def add_record(
+    model: WorldModel,
+    records: Records,
+    kind: Kind,
+    parent: str,
+    seed: int,
+    given: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
+    """Draw one more record of a kind, but for the fields that are given, and return its key."""
+    draw, outline = Draw(seed, model.now, model.locale, kind.name, len(records[kind.name])), _outlines(model)[kind.name]
+    person = person_of(draw) if outline.person else {}
     like = _like(kind, draw)
     key = key_of(kind.name, like, draw, person if kind.name == model.party else {}, records[kind.name])
     record: dict[str, Any] = {kind.key: int(key) if like.type in ("integer", "number") else key} if kind.key else {}
+    above: Mapping[str, Any] = {}
     if kind.parent in model.kinds:
-        record[model.kinds[kind.parent].key or f"{kind.parent}_id"] = _native(records, model.kinds[kind.parent], parent)
+        above, field = records[kind.parent].get(parent, {}), model.kinds[kind.parent].key
+        record[field or f"{kind.parent}_id"] = above.get(field, parent)
     if kind.name == model.party and not {"full_name", "name", "first_name"} & set(kind.fields):
         record["name"] = person["full_name"]
     for told in kind.fields.values():
-        if told.role in ("link", "links") or told.name in record:
+        if told.name in record or (told.role in ("link", "links") and told.name not in given):
             continue
-        if not told.nullable:
+        if told.name in given:
+            record[told.name] = given[told.name]
+        elif not told.nullable:
             record[told.name] = value_of(told, draw, {} if told.role == "name" and not kind.people else person)
         elif told.why.startswith("attribute"):
             record[told.name] = None  # what only an argument tells of is not there before the act
-    _agree(record, kind, model, draw)
+    if kind.name == model.party and kind.status and chance(0.8, *draw.at("usual")):
+        active = (o for o in kind.fields[kind.status].options if o.lower() == "active")
+        record[kind.status] = next(active, record[kind.status])
+    _agree(record, outline, above, draw)
+    home: Any = above.get(_outlines(model)[kind.parent].home) if kind.parent in model.kinds else None
+    own: Any = record.get(outline.home)
+    if own and type(home) is type(own) and set(home) == set(own) and chance(0.7, *draw.at("home")):
+        record[outline.home] = copied(home)
+    set_dues(model, kind, record, seed, draw.index)
+    if not kind.catalogue and kind.name != "session":
+        _date_record(model, kind, record, outline, draw)
     records[kind.name][key] = record
     return key
 
@@ -87,120 +149,128 @@ def _like(kind: Kind, draw: Draw) -> Field:
     return replace(kind.key_like, example=f"{prefix}_{found[1]}")
 
 
-def note_of(model: WorldModel, text: str, kind: str, days: int, **values: str) -> dict[str, str]:
-    """Return a dated entry for a record's notes."""
-    day = model.now - timedelta(days=days)
-    return {
-        "date": f"{day:%Y-%m-%d}",
-        "text": text.format(date=f"{day:%Y-%m-%d}", object=kind.replace("_", " "), **values),
-    }
+def add_note(model: WorldModel, record: dict[str, Any], text: str, kind: str, days: int) -> None:
+    """Write a dated entry into a record's notes; the record was last touched then, or later."""
+    day = f"{model.now - timedelta(days=days):%Y-%m-%d}"
+    note = {"date": day, "text": text.format(date=day, object=kind.replace("_", " "))}
+    record["notes"] = sorted([*(record.get("notes") or ()), note], key=lambda n: str(n["date"]))
+    if "updated_at" in record:
+        record["updated_at"] = max(record["updated_at"], f"{day} 10:{derive(days, text) % 60:02d}:00")
 
 
-def _in_order(model: WorldModel) -> list[Kind]:
-    """Parents before children; shared records first."""
-    done: list[str] = []
-
-    def visit(name: str, trail: tuple[str, ...]) -> None:
-        kind = model.kinds[name]
-        if name in done or name in trail:
-            return
-        if kind.parent in model.kinds:
-            visit(kind.parent, (*trail, name))
-        done.append(name)
-
-    for name in sorted(model.kinds, key=lambda n: not model.kinds[n].catalogue):
-        visit(name, ())
-    return [model.kinds[n] for n in done]
+def _depth(model: WorldModel, name: str) -> int:
+    """Return how many kinds stand above a kind; parents are drawn before their children."""
+    depth, above = 0, model.kinds[name].parent
+    while above in model.kinds and depth < len(model.kinds):
+        depth, above = depth + 1, model.kinds[above].parent
+    return depth
 
 
-def _native(records: Records, kind: Kind, key: str) -> Any:
-    return records[kind.name].get(key, {}).get(kind.key, key)
+def _agree(record: dict[str, Any], outline: _Outline, above: Mapping[str, Any], draw: Draw) -> None:
+    """Make the parts of one record agree: sums, prices of things of one name, counts, times."""
+    for name in outline.sums:
+        parts = record.get(name)
+        if not isinstance(parts, dict) or not all(type(v) in (int, float) for v in parts.values()):
+            continue
+        if outline.total:
+            signs = {n: -1 if re.search("credit|discount", n) else 1 for n in parts}
+            record[outline.total] = round(sum(signs[n] * v for n, v in parts.items()), 2)
+        else:
+            record[name] = dict(zip(parts, sorted(parts.values()), strict=True))  # the better class costs more
+    if outline.prices and (usual := usual_price(str(record.get("name") or above.get("name")))):
+        for name in outline.prices:
+            record[name] = max(round(usual * between(85, 120, *draw.at(name)) / 100) - 0.01, 0.99)
+    if outline.times:
+        record |= dict(zip(outline.times, sorted(record[f] for f in outline.times), strict=True))
+    raise_totals(record)
 
 
-def _agree(record: dict[str, Any], kind: Kind, model: WorldModel, draw: Draw) -> None:
-    """Make the parts of one record agree: totals, dates in order, dates that follow from the status."""
-    total = next((f for f in kind.fields if "total" in f and kind.fields[f].role == "money"), "")
-    for told in kind.fields.values():
-        parts = record.get(told.name)
-        if total and isinstance(parts, dict) and all(isinstance(v, (int, float)) for v in parts.values()):
-            less = [n for n in parts if "credit" in n or "discount" in n]
-            for name in less:
-                parts[name] = round(min(parts[name], sum(v for n, v in parts.items() if n not in less) / 2), 2)
-            record[total] = round(sum(-v if n in less else v for n, v in parts.items()), 2)
+def raise_totals(values: dict[str, Any]) -> None:
+    """Let no part be more than its total: the bags that cost extra, all bags."""
+    for name in [n for n in values if n.startswith("total_") and type(values[n]) is int]:
+        values[name] = max(v for f, v in values.items() if f.endswith(name[5:]) and type(v) is int)
+
+
+def set_dues(model: WorldModel, kind: Kind, record: dict[str, Any], seed: int, index: int) -> None:
+    """Let issue, due and period dates follow from the status: what is paid or overdue is of an earlier month."""
+    if "due_date" not in record:
+        return
+    late = str(record.get(kind.status, "")).lower() in _EARLIER
+    days = 31 + 30 * (index % 3) if late else 0
+    issued = model.now - timedelta(days=days + between(1, 9, seed, kind.name, index, "issued"))
+    end = issued - timedelta(days=2)
+    dates = {"issue_date": issued, "due_date": issued + timedelta(days=18)}
+    record |= {f: f"{day:%Y-%m-%d}" for f, day in dates.items() if f in record}
+    for parts in record.values():
         if isinstance(parts, dict) and {"start_date", "end_date"} <= set(parts):
-            start = model.now - timedelta(days=between(32, 60, *draw.at("period")))
-            parts |= {"start_date": f"{start:%Y-%m-%d}", "end_date": f"{start + timedelta(days=29):%Y-%m-%d}"}
-    times = [f for f in kind.fields if kind.fields[f].role == "time" and f in record]
-    record |= dict(zip(times, sorted(record[f] for f in times), strict=True))
-    status = str(record.get(kind.status, "")).lower()
-    if status in ("overdue", "late", "expired") and "due_date" in record:
-        record["due_date"] = f"{model.now - timedelta(days=between(3, 20, *draw.at('due'))):%Y-%m-%d}"
-    if "issue_date" in record and "due_date" in record and record["issue_date"] >= record["due_date"]:
-        record["issue_date"] = f"{datetime.fromisoformat(record['due_date']) - timedelta(days=21):%Y-%m-%d}"
-    if not kind.catalogue and kind.name != "session":
-        moment = model.now - timedelta(
-            days=between(1, 40, *draw.at("updated")), minutes=between(1, 700, *draw.at("minute"))
-        )
-        record["updated_at"] = f"{moment:%Y-%m-%d %H:%M:%S}"
-        if chance(0.4, *draw.at("notes")):
-            text = pick(load_words("world_values")["notes"], *draw.at("note"))
-            record["notes"] = [note_of(model, text, kind.name, between(3, 40, *draw.at("noted")))]
+            parts |= {"start_date": f"{end - timedelta(days=29):%Y-%m-%d}", "end_date": f"{end:%Y-%m-%d}"}
 
 
-def _fill_links(model: WorldModel, records: Records, kind: Kind, key: str, seed: int) -> None:
+def _date_record(model: WorldModel, kind: Kind, record: dict[str, Any], outline: _Outline, draw: Draw) -> None:
+    """Put a record's dates in order: made before all that happened to it, last touched after that."""
+    now = f"{model.now:%Y-%m-%d %H:%M:%S}"
+    known = sorted(str(record[f]) for f in outline.past if record.get(f) and str(record[f]) < now)
+    if outline.birth and isinstance(born := record.get(outline.birth), str):
+        days = between(200, 1500, *draw.at("born")) if kind.name == model.party else between(1, 20, *draw.at("born"))
+        if kind.name == model.party or (known and born > known[0]):
+            first = datetime.fromisoformat((known[0] if known else born)[:10]) - timedelta(days=days)
+            record[outline.birth] = f"{first:%Y-%m-%d}{born[10:]}"
+        known.append(record[outline.birth])
+    last = max(known, default="")
+    moment = model.now - timedelta(days=between(1, 40, *draw.at("updated")), minutes=derive(*draw.at("minute")) % 700)
+    record["updated_at"] = max(f"{moment:%Y-%m-%d %H:%M:%S}", last if len(last) > 10 else f"{last} 09:20:00")
+    record["notes"] = []
+    if chance(0.4, *draw.at("notes")):
+        words = load_words("world_values")
+        told = [*words["notes"], *words["notes"], *words["history"].values(), words["partial"]]
+        add_note(model, record, pick(told, *draw.at("note")), kind.name, between(3, 40, *draw.at("noted")))
+
+
+def _fill_links(model: WorldModel, records: Records, kind: Kind, index: int, record: dict[str, Any], seed: int) -> None:
     """Point at records that exist: the owner's own where the kind has an owner."""
-    record = records[kind.name][key]
-    index = list(records[kind.name]).index(key)
     for told in kind.fields.values():
-        at = derive(seed, kind.name, key, told.name)
-        if told.inner and isinstance(record.get(told.name), list):
-            record[told.name] = point(model, records, told, record[told.name], record, at)
-            for row in record[told.name][:1]:
-                _follow(model, records, kind, told, row, record)
+        at = derive(seed, kind.name, index, told.name)
+        rows = record.get(told.name)
+        if told.inner and isinstance(rows, list):
+            owner = {k: v for k, v in record.items() if k not in ("origin", "destination")}
+            record[told.name] = rows = point(model, records, told, rows, owner, at)
+            follow(model, records, rows, record, {f.name: f.options for f in kind.fields.values()})
         linked = model.kinds.get(told.link)
-        if (
-            linked is None
-            or told.name in record
-            or told.nullable
-            or (told.role == "links" and linked.parent == kind.name)
-        ):
+        own_child = linked is not None and told.role == "links" and linked.parent == kind.name
+        if linked is None or told.name in record or told.nullable or own_child:
             continue
         pool = owned(model, records, told.link, record) or list(records[told.link])
         if told.role == "links" and pool:
-            record[told.name] = [
-                records[told.link][k].get(linked.key, k) for k in rotate(pool, at)[: between(1, 3, at, "links")]
-            ]
+            spread = rotate(pool, at)
+            chosen = [*spread[::3], *spread[1::3]][: between(1, 3, at, "links")]
+            record[told.name] = [records[told.link][k].get(linked.key, k) for k in chosen]
         elif told.role == "link" and pool:
-            chosen = pool[(at if linked.catalogue else index) % len(pool)]
-            record[told.name] = records[told.link][chosen].get(linked.key, chosen)
-    _fill_groups(records, kind, record)
+            one = pool[(at if linked.catalogue else index) % len(pool)]
+            record[told.name] = records[told.link][one].get(linked.key, one)
+    repeat_own(model, records, kind, record)
 
 
-def _fill_groups(records: Records, kind: Kind, record: dict[str, Any]) -> None:
+def repeat_own(model: WorldModel, records: Records, kind: Kind, record: dict[str, Any]) -> None:
     """Fill what repeats the record's own: the items of a shipment, the payments of an order."""
+    lists = {f.link: f.name for f in kind.fields.values() if f.role == "links" and f.name in record}
     for told in kind.fields.values():
-        for inner in told.inner if told.role == "group" else ():
-            own = next(
-                (
-                    f.name
-                    for f in kind.fields.values()
-                    if inner.link and f.link == inner.link and f.role == "links" and f.name in record
-                ),
-                "",
-            )
-            if own:
-                record[told.name] = {**record[told.name], inner.name: list(record[own])}
+        if told.role == "group" and isinstance(record.get(told.name), (dict, list)):
+            own = {i.name: list(record[lists[i.link]]) for i in told.inner if i.link in lists}
+            parcel = next((i for i in told.inner if i.role == "tracking"), None)
+            if parcel and own:
+                sent = not str(record.get(kind.status, "")).lower().startswith(("pending", "open", "new"))
+                number = value_of(parcel, Draw(0, model.now, "", repr(own), 0), {})
+                record[told.name] = [{parcel.name: number, **own}] if sent else []
+            elif own:
+                record[told.name] = {**record[told.name], **own}
         if told.role == "ledger" and told.name in record:
-            paid = {k: record[k] for k in record if "payment" in k and "id" in k}
-            bought = [
-                records[f.link].get(str(k), {}).get("price")
-                for f in kind.fields.values()
-                if f.role == "links"
-                for k in record.get(f.name) or ()
-            ]
+            bought = [records[k].get(str(v), {}).get("price") for k, f in lists.items() for v in record[f]]
             prices = [p for p in bought if isinstance(p, (int, float))]
-            amount = round(sum(prices), 2) if prices else record[told.name]
-            record[told.name] = [{"type": "payment", "amount": amount, **paid}]
+            ways = (n for n in model.kinds if n.startswith("payment") and n != kind.name)
+            mine = {model.kinds[n].key: k[0] for n in ways if (k := owned(model, records, n, record))}
+            before = record[told.name]
+            amount = round(sum(prices), 2) if prices else before
+            record[told.name] = [{"type": "payment", "amount": amount, **mine}]
 
 
 def point(
@@ -208,15 +278,22 @@ def point(
 ) -> list[Any]:
     """Make the rows of a list point at records that exist, and repeat what those say (a flight's date, a price).
 
-    Legs of a journey are cut to one, which needs no connection.
+    The legs of a journey lead to where its owner goes, and the second one back.
     """
     for inner in told.inner:
         name = kind_of_key(inner.name, model.kinds)[0]
         if not name or not records[name]:
             continue
         linked = model.kinds[name]
-        rows = rows[:1] if "destination" in linked.fields else rows
         pool = rotate(owned(model, records, name, owner) or list(records[name]), derive(seed, inner.name))
+        if {"origin", "destination"} <= set(linked.fields):
+            first = {f: owner[f] for f in ("origin", "destination") if f in owner}
+            first = first or {f: records[name][pool[0]][f] for f in ("origin", "destination")}
+            back = {"origin": first.get("destination"), "destination": first.get("origin")}
+            taken = {str(row.get(inner.name)) for row in owner.get(told.name) or ()}
+            pool = [_leg(model, records, linked, first, "", taken, seed)]
+            after = records[name][pool[0]].get("date", "")
+            pool += [_leg(model, records, linked, back, after, taken, seed) for _ in rows[1:2]]
         rows = rows[: len(pool)]
         for row, key in zip(rows, pool, strict=False):
             target = records[name][key]
@@ -224,12 +301,44 @@ def point(
     return rows
 
 
-def _follow(model: WorldModel, records: Records, kind: Kind, told: Field, row: Any, record: dict[str, Any]) -> None:
-    """Let a record say what its first row says: a reservation's origin is its flight's."""
-    for inner in told.inner:
-        name = kind_of_key(inner.name, model.kinds)[0]
-        target = records.get(name, {}).get(str(row.get(inner.name)), {}) if isinstance(row, Mapping) else {}
-        record |= {f: v for f, v in target.items() if f in kind.fields and role_of(f) == "airport"}
+def _leg(
+    model: WorldModel,
+    records: Records,
+    kind: Kind,
+    way: Mapping[str, Any],
+    after: str,
+    taken: Container[str],
+    seed: int,
+) -> str:
+    """Return a journey from one place to another after a date, put on the shelf where there is none but those taken."""
+    rows = records[kind.name]
+    fits = (k for k, r in rows.items() if way.items() <= r.items() and str(r.get("date", "~")) > after)
+    found = [k for k in fits if k not in taken]
+    key = found[0] if found else add_record(model, records, kind, "", derive(seed, *map(str, way.values())))
+    rows[key] |= way
+    if after and not found and "date" in rows[key]:
+        later = datetime.fromisoformat(after) + timedelta(days=3 + derive(seed, "back") % 7)
+        rows[key]["date"] = f"{later:%Y-%m-%d}"
+    return key
+
+
+def follow(
+    model: WorldModel,
+    records: Records,
+    rows: Sequence[Any],
+    record: dict[str, Any],
+    choices: Mapping[str, Sequence[Any]],
+) -> None:
+    """Let a record, or a call, say what its rows say: where the first leg starts, and whether there is one back."""
+    if not rows or not isinstance(rows[0], Mapping):
+        return
+    targets = (records.get(kind_of_key(n, model.kinds)[0], {}).get(str(v), {}) for n, v in rows[0].items())
+    places = {f: v for target in targets for f, v in target.items() if f in choices and role_of(f) == "airport"}
+    record |= places
+    for name, options in choices.items() if places else ():
+        way = [o for o in options if ("round" if len(rows) > 1 else "one") in str(o).lower()]
+        if name in record and way and len(options) == 2:
+            record[name] = way[0]
 
 
 def rotate(pool: list[str], at: int) -> list[str]:

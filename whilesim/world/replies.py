@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -10,15 +12,17 @@ from whilesim.core.jsontext import dumps
 from whilesim.core.text import shorten
 from whilesim.situations.tools import Tool
 from whilesim.world.deeds import Deed
-from whilesim.world.kinds import describe_field, role_of
+from whilesim.world.kinds import A_CODE, MADE_UP, describe_field, role_of
 from whilesim.world.model import WorldModel
-from whilesim.world.values import Draw, person_of, value_of
+from whilesim.world.values import Draw, imitate, person_of, value_of
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "array": (list,), "object": (dict,),
 }  # fmt: skip
 
-_PLAIN = frozenset({"type", "description", "title", "default", "enum", "items", "example", "examples", "example_value"})
+_ISO = re.compile(r"\d{4}-\d\d-\d\d")
+_PLAIN = frozenset({"type", "description", "title", "default", "enum", "items", "example", "examples", "example_value",
+                    "properties", "required"})  # fmt: skip
 
 Checker = Callable[[Mapping[str, Any]], "tuple[str, str] | None"]
 
@@ -68,7 +72,13 @@ def _fast(schema: Any) -> Callable[[Any], bool] | None:
         inner = _fast(schema.get("items"))
         return (lambda value: type(value) is list and all(map(inner, value))) if inner else None
     if schema["type"] == "object":
-        return None
+        fields = {name: _fast(told) for name, told in (schema.get("properties") or {}).items()}
+        needed = tuple(schema.get("required") or ())
+        return lambda value: (
+            type(value) is dict
+            and all(n in value for n in needed)
+            and all(n not in fields or ((test := fields[n]) is not None and test(v)) for n, v in value.items())
+        )
     return lambda value: type(value) in types and (not options or value in options)
 
 
@@ -81,157 +91,139 @@ class Shaper:
 
     def shape(self, tool: Tool, deed: Deed, result: Any, arguments: Mapping[str, Any]) -> str:
         """Return the reply as text: by schema, else by example, else the result itself."""
-        if (tool.returns and tool.returns.get("type")) or (tool.returns or {}).get("properties"):
-            filled = self._by_schema(tool, deed, result, arguments)
+        if tool.returns and not (tool.examples and _says_nothing(tool.returns)):
+            if tool.name not in self._validators:
+                self._validators[tool.name] = _validator(tool.returns)
+            filled = Filler(self._model, self._seed, deed, arguments).fill(tool.returns, result)
+            if not self._validators[tool.name].is_valid(filled):
+                filled = Filler(self._model, self._seed, deed, {}).fill(tool.returns, {}, "plain")
             return dumps(filled)
         if tool.examples and not isinstance(result, str):
-            result = _by_example(tool, result, arguments)
+            result = _Example(tool, self._model, self._seed, arguments).fill(result)
         return result if isinstance(result, str) else dumps(result)
 
-    def _by_schema(self, tool: Tool, deed: Deed, result: Any, arguments: Mapping[str, Any]) -> Any:
-        assert tool.returns is not None
-        filled = self.fill(tool.returns, result, arguments, deed, "")
-        if tool.name not in self._validators:
-            self._validators[tool.name] = _validator(tool.returns)
-        valid = self._validators[tool.name].is_valid
-        return filled if valid(filled) else self.fill(tool.returns, {}, {}, deed, "plain")
 
-    def fill(self, schema: Any, value: Any, arguments: Mapping[str, Any], deed: Deed, name: str) -> Any:
+def _says_nothing(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema of replies allows anything of its type."""
+    return not (schema.get("properties") or schema.get("anyOf") or schema.get("items"))
+
+
+class Filler:
+    """Fills a schema of a tool's replies, or of one of its arguments."""
+
+    def __init__(self, model: WorldModel, seed: int, deed: Deed, arguments: Mapping[str, Any]) -> None:
+        self._model, self._seed, self._deed, self._arguments = model, seed, deed, arguments
+
+    def fill(self, schema: Any, value: Any, name: str = "") -> Any:
         """Return what a schema allows: the value where it fits, then the arguments', then a drawn one."""
         if not isinstance(schema, Mapping):
             return value
-        for word in ("anyOf", "oneOf", "allOf"):
-            if schema.get(word):
-                return self.fill(
-                    next((s for s in schema[word] if s.get("type") != "null"), {}), value, arguments, deed, name
-                )
+        if ways := next((schema[w] for w in ("anyOf", "oneOf", "allOf") if schema.get(w)), None):
+            return self.fill(next((s for s in ways if s.get("type") != "null"), {}), value, name)
         if "const" in schema:
             return schema["const"]
         kind = schema.get("type")
         kind = next((k for k in kind if k != "null"), "null") if isinstance(kind, list) else kind
         if kind == "array" or (kind is None and "items" in schema):
-            return self._fill_list(schema, value, arguments, deed, name)
+            return self._list(schema, value, name)
         if kind == "object" or schema.get("properties"):
-            return self._fill_object(schema, value, arguments, deed)
+            return self._object(schema, value)
         if schema.get("enum"):
             return value if value in schema["enum"] else schema["enum"][0]
-        if kind is None:
+        if kind is None or type(value) in _TYPES.get(str(kind), ()):
             return value
-        if type(value) in _TYPES.get(str(kind), ()) and not isinstance(value, (dict, list)):
+        return str(value) if kind == "string" and type(value) in (int, float) else self._drawn(schema, name)
+
+    def _list(self, schema: Mapping[str, Any], value: Any, name: str) -> list[Any]:
+        inner, rows = schema.get("items", {}), value if isinstance(value, list) else []
+        if isinstance(value, Mapping):
+            rows = next((v for v in value.values() if isinstance(v, list)), [value] if value else [])
+        if prefix := schema.get("prefixItems"):
+            key = next(iter(value.values()), None) if isinstance(value, Mapping) else None
+            return [self.fill(s, key, name) for s in prefix]
+        if isinstance(inner, Mapping) and inner.get("type") == "string":
+            rows = [next(iter(row.values()), "") if isinstance(row, Mapping) else row for row in rows]
+        plain = Filler(self._model, self._seed, self._deed, {})
+        rows = rows or [None] * schema.get("minItems", 0)
+        return [plain.fill(inner, row, name) for row in rows][: schema.get("maxItems")]
+
+    def _object(self, schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
+        rows = value if isinstance(value, list) else [value]
+        found = next((r for r in rows[:1] if isinstance(r, Mapping)), {})
+        if shown := schema.get("properties"):
+            return {n: self.fill(s, self._now(n, s, found, value), n) for n, s in shown.items()}
+        return {f"{self._deed.kind or 'result'}s": value} if isinstance(value, list) else dict(found)
+
+    def _now(self, name: str, schema: Any, found: Mapping[str, Any], value: Any) -> Any:
+        """Return what a field of a reply holds: what the record has, what the call said, how the deed went."""
+        deed, kind = self._deed, schema.get("type") if isinstance(schema, Mapping) else ""
+        writes = deed.action in ("create", "change", "delete")
+        if writes and name in ("status", "result") and "operation" in str(schema):
+            return "success"
+        now = found.get(name, self._arguments.get(name))
+        if now is None and name == "id" and deed.kind in self._model.kinds:
+            now = found.get(self._model.kinds[deed.kind].key)
+        if now is None and (kind == "object" or (kind == "array" and isinstance(value, list))):
             return value
-        if kind == "string" and isinstance(value, (int, float)) and not isinstance(value, bool):
-            return str(value)
-        return self._drawn(schema, deed, name)
+        return True if now is None and name in ("success", "ok") else now
 
-    def _fill_list(
-        self, schema: Mapping[str, Any], value: Any, arguments: Mapping[str, Any], deed: Deed, name: str
-    ) -> list[Any]:
-        rows = (
-            value
-            if isinstance(value, list)
-            else next((v for v in value.values() if isinstance(v, list)), [value] if value else [])
-            if isinstance(value, Mapping)
-            else []
-        )
-        inner = schema.get("items", {})
-        prefix = schema.get("prefixItems")
-        if prefix:
-            return [self.fill(s, None, arguments, deed, name) for s in prefix]
-        low = schema.get("minItems", 0)
-        filled = [self.fill(inner, row, {}, deed, name) for row in rows] or [
-            self.fill(inner, None, {}, deed, name) for _ in range(low)
-        ]
-        return filled[: schema.get("maxItems", len(filled))]
-
-    def _fill_object(
-        self, schema: Mapping[str, Any], value: Any, arguments: Mapping[str, Any], deed: Deed
-    ) -> dict[str, Any]:
-        found = (
-            value[0]
-            if isinstance(value, list) and value and isinstance(value[0], Mapping)
-            else value
-            if isinstance(value, Mapping)
-            else {}
-        )
-        shown = schema.get("properties") or {}
-        if not shown:
-            return dict(found)
-        made = {}
-        for name, inner in shown.items():
-            now = found.get(name, arguments.get(name))
-            if now is None and name == "id" and deed.kind in self._model.kinds:
-                now = found.get(self._model.kinds[deed.kind].key)
-            if (
-                now is None
-                and isinstance(inner, Mapping)
-                and inner.get("type") in ("array", "object")
-                and (isinstance(value, list) or not found.get(name))
-            ):
-                now = value if isinstance(value, list) or inner.get("type") == "object" else None
-            if (
-                name in ("status", "result")
-                and deed.action in ("create", "change", "delete")
-                and "operation" in str(inner)
-            ):
-                now = "success"
-            if name in ("success", "ok") and now is None:
-                now = True
-            made[name] = self.fill(inner, now, arguments, deed, name)
-        return made
-
-    def _drawn(self, schema: Mapping[str, Any], deed: Deed, name: str) -> Any:
-        draw = Draw(self._seed, self._model.now, self._model.locale, f"reply/{deed.tool}", 0)
+    def _drawn(self, schema: Mapping[str, Any], name: str) -> Any:
+        draw = Draw(self._seed, self._model.now, self._model.locale, f"reply/{self._deed.tool}", 0)
         told = describe_field(name or "value", schema, "")
         value = value_of(told, draw, person_of(draw) if role_of(name) != "name" else {})
-        low, high = schema.get("minimum"), schema.get("maximum")
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            value = max(value, low) if isinstance(low, (int, float)) else value
-            value = min(value, high) if isinstance(high, (int, float)) else value
+        if type(value) in (int, float):
+            value = max(value, schema.get("minimum", value))
+            value = min(value, schema.get("maximum", value))
         return value
 
 
-def _by_example(tool: Tool, result: Any, arguments: Mapping[str, Any]) -> Any:
-    told, reply = tool.examples[0]
-    plain = {str(v): arguments[k] for k, v in told.items() if k in arguments and isinstance(v, (str, int, float))}
-    swap = {old: new for old, new in plain.items() if len(old) > 1}
-    if isinstance(reply, Mapping) and isinstance(result, dict) and result:
-        own = next(iter(result.values()))  # a new record's own key leads it
-        result = {
-            **result,
-            **{k: own for k, v in reply.items() if k.endswith("_id") and k not in result and isinstance(v, str)},
-        }
-    return _imitated(reply, result if isinstance(result, Mapping) else {}, arguments, swap, result)
+class _Example:
+    """An example reply, filled with a call's own values."""
 
+    def __init__(self, tool: Tool, model: WorldModel, seed: int, arguments: Mapping[str, Any]) -> None:
+        told, self.reply = tool.examples[0]
+        self._tool, self._model, self._seed, self._arguments = tool.name, model, seed, arguments
+        values = {k: str(v) for k, v in told.items() if isinstance(v, (str, int, float))}
+        self._swap = {v: arguments[k] for k, v in values.items() if k in arguments and len(v) > 1}
 
-def _imitated(
-    shape: Any, found: Mapping[str, Any], arguments: Mapping[str, Any], swap: Mapping[str, Any], whole: Any
-) -> Any:
-    """Return the example with the record's and the call's own values in it."""
-    if isinstance(shape, Mapping):
-        made = {}
-        for name, value in shape.items():
-            if isinstance(value, list) and isinstance(whole, list):
-                made[name] = [
-                    _imitated(value[0], r, {}, {}, r)
-                    if value and isinstance(value[0], Mapping) and isinstance(r, Mapping)
-                    else r
-                    for r in whole
-                ]
-            elif name in found and isinstance(found[name], type(value)) and name not in ("status", "message"):
-                made[name] = found[name]
-            elif name in arguments and isinstance(arguments[name], type(value)):
-                made[name] = arguments[name]
-            else:
-                made[name] = _imitated(value, {}, arguments, swap, None)
-        return made
-    if isinstance(shape, list):
-        if isinstance(whole, list) and shape and isinstance(shape[0], Mapping):
-            return [_imitated(shape[0], r, {}, {}, r) for r in whole if isinstance(r, Mapping)]
-        return [_imitated(s, {}, arguments, swap, None) for s in shape]
-    if isinstance(shape, str):
-        if shape in swap:
-            return swap[shape]
-        for old, new in swap.items():
-            if len(old) > 3:
-                shape = shape.replace(old, str(new))
-    return shape
+    def fill(self, result: Any) -> Any:
+        """Return the example with the record's and the call's own values in it."""
+        if isinstance(self.reply, Mapping) and isinstance(result, dict) and result:
+            own = next(iter(result.values()))  # a new record's own key leads it
+            keys = (k for k, v in self.reply.items() if k.endswith("_id") and isinstance(v, str))
+            result = {**result, **{k: own for k in keys if k not in result}}
+        return self._imitated("", self.reply, result)
+
+    def _imitated(self, name: str, shape: Any, whole: Any) -> Any:
+        if isinstance(shape, Mapping):
+            return {n: self._value(n, v, whole) for n, v in shape.items()}
+        if isinstance(shape, list):
+            rows = whole if isinstance(whole, list) and shape and isinstance(shape[0], Mapping) else ()
+            return [self._imitated(name, shape[0], r) for r in rows] or [self._imitated(name, s, None) for s in shape]
+        return self._text(name, shape) if isinstance(shape, str) else shape
+
+    def _value(self, name: str, shape: Any, whole: Any) -> Any:
+        found = whole if isinstance(whole, Mapping) else {}
+        if isinstance(shape, str) and shape in self._swap:
+            return self._swap[shape]
+        if isinstance(shape, list) and isinstance(whole, list):
+            keyed = shape and isinstance(shape[0], Mapping)
+            return [self._imitated(name, shape[0], r) if keyed and isinstance(r, Mapping) else r for r in whole]
+        if isinstance(found.get(name), type(shape)) and name not in ("status", "message"):
+            return found[name]
+        given = self._arguments.get(name)
+        return given if isinstance(given, type(shape)) else self._imitated(name, shape, None)
+
+    def _text(self, name: str, text: str) -> str:
+        """Return an example's text with the call's values, with dates of now, and with no word that says 'made up'."""
+        if text in self._swap:
+            return str(self._swap[text])
+        for old, new in self._swap.items():
+            text = text.replace(old, str(new)) if len(old) > 3 else text
+        days = next((v for a, v in self._arguments.items() if a.endswith("days") and type(v) is int), 0)
+        ahead = role_of(name) in ("expiry", "future")
+        day = self._model.now + timedelta(days=(days or 14) if ahead else 0)
+        text = _ISO.sub(f"{day:%Y-%m-%d}", text)
+        if MADE_UP.search(text):
+            text = imitate(A_CODE, self._seed, self._tool, name, repr(self._arguments))
+        return text

@@ -14,6 +14,11 @@ from typing import Any
 
 from whilesim.core.errors import InputError
 
+_ALLOWED = {
+    "effect": ("read", "write", "handoff", "compute"),
+    "action": ("get", "list", "find", "answer", "create", "change", "delete", "handoff", "compute"),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldSpec:
@@ -37,21 +42,19 @@ class WorldSpec:
         for name in ("examples", "returns", "entities", "tools", "records"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, Mapping):
-                msg = (
-                    f"the world's {name!r} is {type(value).__name__}, and must map names to values. "
-                    f"Type: WorldSpec({name}={{...}})"
-                )
+                what = type(value).__name__
+                msg = f"the world's {name!r} is {what}, and must map names to values. Type: WorldSpec({name}={{...}})"
                 raise InputError(msg)
         for name in ("returns", "entities", "tools"):
             for key, value in (getattr(self, name) or {}).items():
                 if not isinstance(value, Mapping):
                     msg = f"the world's {name!r} has {value!r} for {key!r}, which is no mapping. Type: {{{key!r}: {{...}}}}"
                     raise InputError(msg)
-        effects = ("read", "write", "handoff", "compute")
         for tool, told in (self.tools or {}).items():
-            if told.get("effect") not in (None, *effects):
-                msg = f"the effect of {tool!r} is {told['effect']!r}; it must be one of {', '.join(effects)}."
-                raise InputError(msg)
+            for word, allowed in _ALLOWED.items():
+                if told.get(word) not in (None, *allowed):
+                    msg = f"the {word} of {tool!r} is {told[word]!r}; it must be one of {', '.join(allowed)}."
+                    raise InputError(msg)
 
     @classmethod
     def from_yaml(cls, path: str | os.PathLike[str]) -> WorldSpec:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.util import find_spec
@@ -24,8 +24,8 @@ from whilesim.core.text import fold
 from whilesim.world.kinds import Field, role_of
 
 _ISO = re.compile(r"\d{4}-\d\d-\d\d")
-_AHEAD = {"flight", "flights", "slot", "appointment", "argument"}
-_PERSONAL = ("first_name", "last_name", "full_name", "dob", "email")
+_AHEAD = {"flight", "flights", "slot", "appointment", "availability", "time", "argument"}
+PERSONAL = ("first_name", "last_name", "full_name", "dob", "email", "phone", "username")
 _ALNUM = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
 
@@ -70,38 +70,59 @@ def locale_lists(locale: str) -> Mapping[str, Any]:
     return lists
 
 
+def _rolls(draw: Draw, name: str) -> Callable[[int], int]:
+    """Return dice for one draw: each roll is from 0 to below the size given."""
+    number = derive(*draw.at(name))
+
+    def roll(size: int) -> int:
+        nonlocal number
+        number, found = divmod(number, size)
+        return found
+
+    return roll
+
+
 def person_of(draw: Draw) -> dict[str, str]:
     """Draw a person: names, ways to be reached and an address that belong together."""
-    lists = locale_lists(draw.locale)
-    sex = pick(("female", "male"), *draw.at("sex"))
-    first = str(pick(lists["names"][sex], *draw.at("first")))
-    surnames = lists["surnames"]
-    last = str(pick(surnames[sex] if isinstance(surnames, dict) else surnames, *draw.at("last")))
-    plain = [re.sub(r"[^a-z0-9]", "", fold(p).translate(_PLAIN)) for p in (first, last)]
-    handle = [p for p in plain if p] or ["user"]
-    number = between(100, 999, *draw.at("number"))
-    born = datetime(1950, 1, 1) + timedelta(days=between(0, 20_000, *draw.at("born")))
+    return {**_identity(draw), **place_of(draw)}
+
+
+def _identity(draw: Draw) -> dict[str, str]:
+    lists, roll = locale_lists(draw.locale), _rolls(draw, "person")
+    sex = ("female", "male")[roll(2)]
+    surnames = lists["surnames"][sex] if isinstance(lists["surnames"], dict) else lists["surnames"]
+    first, last = str(lists["names"][sex][roll(len(lists["names"][sex]))]), str(surnames[roll(len(surnames))])
+    handle = [p for name in (first, last) if (p := _plain(name))] or ["user"]
+    number = 100 + roll(900)
+    born = datetime(1950, 1, 1) + timedelta(days=roll(20_000))
     return {
         "first_name": first, "last_name": last, "full_name": f"{first} {last}", "name": f"{first} {last}",
         "username": "_".join([*handle, str(number)]), "email": f"{'.'.join(handle)}{number}@example.com",
-        "phone": _phone(lists, draw), "dob": f"{born:%Y-%m-%d}", **place_of(draw),
+        "phone": _phone(lists, draw), "dob": f"{born:%Y-%m-%d}",
     }  # fmt: skip
+
+
+@cache
+def _plain(name: str) -> str:
+    """Return a name as it stands in an address: small letters and digits."""
+    return re.sub(r"[^a-z0-9]", "", fold(name).translate(_PLAIN))
 
 
 def place_of(draw: Draw) -> dict[str, str]:
     """Draw an address: street, city, state, zip code and country that belong together."""
-    lists = locale_lists(draw.locale)
-    street, number = str(pick(lists["street"]["name"], *draw.at("street"))), between(2, 980, *draw.at("house"))
+    lists, roll = locale_lists(draw.locale), _rolls(draw, "place")
+    street = str(lists["street"]["name"][roll(len(lists["street"]["name"]))])
     if lists["code"] == "en":
-        city, state, prefix = pick(load_words("world_values")["places"], *draw.at("place"))
-        line = f"{number} {street} {pick(('Street', 'Avenue', 'Road', 'Lane', 'Drive'), *draw.at('suffix'))}"
-        return {"street": line, "unit": f"Apt {between(1, 48, *draw.at('unit'))}", "city": city, "state": state,
-                "zip": f"{prefix}{between(1, 99, *draw.at('zip')):02d}", "country": "USA"}  # fmt: skip
+        places = load_words("world_values")["places"]
+        city, state, prefix = places[roll(len(places))]
+        line = f"{2 + roll(979)} {street} {('Street', 'Avenue', 'Road', 'Lane', 'Drive')[roll(5)]}"
+        unit, code = f"Apt {1 + roll(48)}", f"{prefix}{1 + roll(99):02d}"
+        return {"street": line, "unit": unit, "city": city, "state": state, "zip": code, "country": "USA"}
     states = lists.get("state", {}).get("name") or [""]
+    code = str(lists.get("postal_code_fmt") or "#####").replace("@", "A").replace("#", "0")
     return {
-        "street": f"{street} {between(1, 120, *draw.at('house'))}", "unit": str(between(1, 20, *draw.at("unit"))),
-        "city": str(pick(lists["city"], *draw.at("place"))), "state": str(pick(states, *draw.at("state"))),
-        "zip": imitate(str(lists.get("postal_code_fmt") or "#####").replace("@", "A").replace("#", "0"), *draw.at("zip")),
+        "street": f"{street} {1 + roll(120)}", "unit": str(1 + roll(20)), "city": str(lists["city"][roll(len(lists["city"]))]),
+        "state": str(states[roll(len(states))]), "zip": imitate(code, *draw.at("zip")),
         "country": str(lists["country"]["current_locale"]),
     }  # fmt: skip
 
@@ -111,9 +132,11 @@ _PLAIN = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "á": "a
 
 
 def _phone(lists: Mapping[str, Any], draw: Draw) -> str:
+    roll = _rolls(draw, "phone")
     if lists["code"] == "en":
-        return f"555-{between(100, 999, *draw.at('phone'))}-{between(1000, 9999, *draw.at('line'))}"
-    return imitate(str(pick(lists["telephone_fmt"], *draw.at("format"))).replace("#", "0"), *draw.at("phone"), keep="+")
+        return f"555-{100 + roll(900)}-{1000 + roll(9000)}"
+    shapes = lists["telephone_fmt"]
+    return imitate(str(shapes[roll(len(shapes))]).replace("#", "0"), *draw.at("phone"), keep="+")
 
 
 def imitate(example: str, seed: int, *names: str | int, keep: str = "") -> str:
@@ -121,15 +144,13 @@ def imitate(example: str, seed: int, *names: str | int, keep: str = "") -> str:
     code = re.fullmatch(r"[A-Z0-9]{5,}", example) and re.search(r"\d[A-Z]|^[A-Z]+$", example)
     start = (re.match(r"\+\d+", example) or [""])[0] if keep else ""
     out = list(start)
-    number = derive(seed, *names)
-    for char in example[len(start) :]:
-        number, roll = divmod(number, 36) if number > 36 else (derive(number, "more"), number)
-        if code:
-            out.append(_ALNUM[roll % len(_ALNUM)])
-        elif char.isdigit():
-            out.append(str(roll % 10) if out else str(1 + roll % 9))
-        else:
+    number = 0
+    for at, char in enumerate(example[len(start) :]):
+        if not code and not char.isdigit():
             out.append(char)
+            continue
+        number, roll = divmod(number if number > 10**6 else derive(seed, *names, at), 32 * 9 * 5)
+        out.append(_ALNUM[roll % 32] if code else str(roll % 10 if out else 1 + roll % 9))
     return "".join(out)
 
 
@@ -143,12 +164,10 @@ def key_of(kind: str, like: Field, draw: Draw, person: Mapping[str, str], taken:
         elif like.type in ("integer", "number"):
             key = str(between(1000, 9999, *names))
         elif like.name.endswith("_name") or like.name == "name":
-            listed = load_words("world_values").get(f"{kind}s") or load_words("world_values")["things"]
-            key = str(listed[(draw.index + attempt) % len(listed)])
+            listed = names_of(kind)
+            key = listed[(draw.index + attempt) % len(listed)]
         elif kind == "airport":
-            key = load_words("world_values")["airports"][
-                (draw.index + attempt) % len(load_words("world_values")["airports"])
-            ]
+            key = _airports()[(draw.index + attempt) % len(_airports())]
         elif len(re.findall(r"\d", example)) >= 3 or (example and re.search(r"\d[A-Z]|[A-Z]\d", example)):
             key = imitate(example, *names)
         else:
@@ -165,15 +184,13 @@ def value_of(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:
         return {i.name: value_of(i, draw, person) for i in told.inner}
     if told.role == "items":
         count = between(1, 2, *draw.at(told.name))
-        rows = [_row_draw(draw, told.name, n) for n in range(count)]
-        people = any(i.role in _PERSONAL for i in told.inner)
-        return [{i.name: value_of(i, row, person_of(row) if people else {}) for i in told.inner} for row in rows]
+        rows = [replace(draw, kind=f"{draw.kind}/{told.name}/{draw.index}", index=n) for n in range(count)]
+        people = any(i.role in PERSONAL for i in told.inner)
+        whole = person_of if people and any(i.role not in PERSONAL for i in told.inner) else _identity
+        persons = [whole(row) if people else {} for row in rows]
+        return [{i.name: value_of(i, row, p) for i in told.inner} for row, p in zip(rows, persons, strict=True)]
     value = _plain_value(told, draw, person)
     return _typed(value, told, draw)
-
-
-def _row_draw(draw: Draw, name: str, n: int) -> Draw:
-    return Draw(draw.seed, draw.now, draw.locale, f"{draw.kind}/{name}/{draw.index}", n)
 
 
 def _plain_value(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:
@@ -181,60 +198,67 @@ def _plain_value(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:
         return pick(told.options, *draw.at(told.name))
     if told.role == "phone" and re.search(r"\d{3}", told.example):
         return imitate(told.example, *draw.at(told.name), keep="+")
+    if draw.kind == "airport" and told.role == "city":
+        return load_words("world_values")["airports"][_airports()[draw.index % len(_airports())]]
     if told.role in person and told.role != "name":
         return person[told.role]
     if told.role == "address":
         return ", ".join(person[p] for p in ("street", "city", "state", "zip") if person.get(p))
+    if told.name.endswith("_apps"):
+        return list(load_words("world_values")["apps"])
     make = _MAKERS.get(told.role)
     return make(told, draw) if make else _words(told, draw, person)
 
 
 def _count(told: Field, draw: Draw) -> int:
-    return between(1, 3 if re.search("bag|quantity|passenger|guest|seat", told.name) else 12, *draw.at(told.name))
+    if "limit" in told.name:
+        return 5 * between(1, 10, *draw.at(told.name))
+    return between(1, 3 if re.search("bag|quantity|passenger|guest", told.name) else 12, *draw.at(told.name))
 
 
-def _url(told: Field, draw: Draw) -> str:
-    return f"https://example.com/{draw.kind.split('/')[0]}/{between(1000, 9999, *draw.at(told.name))}"
+def names_of(kind: str) -> list[str]:
+    """Return what records of a kind are called, where nothing else is known."""
+    words = load_words("world_values")
+    return list(words[words["named"].get(kind.split("_")[-1], "things")])
 
 
-def _currency(_told: Field, draw: Draw) -> Any:
-    return load_words("world_values")["currencies"].get(locale_lists(draw.locale)["code"], "USD")
+def usual_price(name: str) -> float | None:
+    """Return what a thing of this name usually costs; None for one that no list has."""
+    words = load_words("world_values")
+    return next((words[n][name] for n in ("things", *dict.fromkeys(words["named"].values())) if name in words[n]), None)
+
+
+def _airports() -> list[str]:
+    return list(load_words("world_values")["airports"])
 
 
 def _words(told: Field, draw: Draw, person: Mapping[str, str]) -> str:
     words, at = load_words("world_values"), draw.at(told.name)
-    if told.role == "text":
-        return str(pick(words["reasons"] if "reason" in told.name else words["sentences"], *at))
-    if told.role == "title":
-        return str(pick(words["titles"], *at))
+    last = told.name.split("_")[-1]
+    if told.role in ("text", "title"):
+        listed = "titles" if told.role == "title" else "reasons" if "reason" in told.name else "sentences"
+        if listed == "sentences" and draw.kind.split("/")[0] in ("product", "item", "service", "meal"):
+            listed = "descriptions"
+        return str(pick(words[listed], *draw.at("subject")))
     if told.role == "model":
         return str(pick(words["devices"], *at))
+    if told.role == "name" and draw.kind == "airport":
+        return f"{words['airports'][_airports()[draw.index % len(_airports())]]} Airport"
     if told.role == "name":
-        named = {
-            "plan": "plans",
-            "service": "services",
-            "device": "devices",
-            "meal": "dishes",
-            "dish": "dishes",
-            "tableware": "wares",
-        }
-        listed = words[named.get(draw.kind.split("_")[-1], "things")]
-        if draw.kind == "airport":
-            return f"{words['places'][draw.index % len(words['places'])][0]} Airport"
-        return (
-            str(listed[(draw.index + derive(draw.seed, draw.kind, told.name)) % len(listed)])
-            if person == {}
-            else person["name"]
-        )
+        names = list(told.seen) or ([told.example] if told.example else names_of(draw.kind))
+        at_name = draw.index + derive(draw.seed, draw.kind, told.name)
+        return person["name"] if person else names[at_name % len(names)]
+    if told.role == "link":
+        return f"{''.join(w[0] for w in told.link.split('_')).upper()}{between(10_000, 99_999, *at)}"
     if re.fullmatch(r"\d{1,2}-\d{1,2}", told.example):
         return str(pick(("9-12", "13-16", told.example), *at))
     if told.example and told.role == "word":
         return imitate(told.example, *at) if re.search(r"\d", told.example) else told.example
     if "option" in told.name or "variant" in told.name:
-        return f"{pick(words['colours'], *at)}, {pick(words['sizes'], *at)}"
-    if told.name.endswith("status"):
-        return str(pick(words["statuses"], *at))
-    return str(pick(words["words"], *at))
+        n, shades, sizes = draw.index + derive(draw.seed, draw.kind), words["colours"], words["sizes"]
+        return f"{shades[n % len(shades)]}, {sizes[n // len(shades) % len(sizes)]}"
+    usual = words["words"]
+    return str(pick(usual.get(told.name) or usual.get(last) or usual["any"], *at))
 
 
 def _date(told: Field, draw: Draw) -> str:
@@ -245,7 +269,7 @@ def _date(told: Field, draw: Draw) -> str:
         return clock[:5] if told.example.count(":") == 1 else clock
     if told.role == "expiry" and not _ISO.match(told.example):
         return f"{between(1, 12, *at):02d}/{draw.now.year + between(1, 4, *at)}"
-    ahead = told.role in ("future", "expiry") or bool(_AHEAD & set(draw.kind.split("/")))
+    ahead = told.role in ("future", "expiry") or bool(_AHEAD & set(re.split("[/_]", draw.kind)))
     days = between(2, 25, *at) if ahead else -between(2, 60, *at)
     moment = draw.now + timedelta(days=days, minutes=-between(1, 700, *at))
     return f"{moment:%Y-%m-%d %H:%M:%S}" if told.role == "moment" else f"{moment:%Y-%m-%d}"
@@ -254,17 +278,18 @@ def _date(told: Field, draw: Draw) -> str:
 _MAKERS: dict[str, Callable[[Field, Draw], Any]] = {
     **dict.fromkeys(("date", "future", "moment", "expiry", "time"), _date),
     "switch": lambda f, d: pick(f.options or ("disabled", "enabled"), *d.at(f.name)),
-    "money": lambda f, d: between(400, 24_000, *d.at(f.name)) / 100,
-    "ledger": lambda f, d: between(400, 24_000, *d.at(f.name)) / 100,
+    **dict.fromkeys(("money", "ledger"), lambda f, d: between(400, 24_000, *d.at(f.name)) / 100),
+    "small": lambda f, d: between(100, 1500, *d.at(f.name)) / 100,
     "count": _count,
     "flag": lambda f, d: derive(*d.at(f.name)) % 4 != 0,
     "percent": lambda f, d: 5 * between(1, 4, *d.at(f.name)),
     "last4": lambda f, d: f"{between(0, 9999, *d.at(f.name)):04d}",
     "tracking": lambda f, d: imitate(f.example or "100000000000", *d.at(f.name)),
-    "url": _url,
-    "currency": _currency,
+    "url": lambda f, d: f"https://example.com/{d.kind.split('/')[0]}/{between(1000, 9999, *d.at(f.name))}",
+    "currency": lambda _f, d: load_words("world_values")["currencies"].get(locale_lists(d.locale)["code"], "USD"),
     "seat": lambda f, d: f"{between(2, 32, *d.at(f.name))}{pick('ABCDEF', *d.at(f.name))}",
-    "airport": lambda f, d: pick(load_words("world_values")["airports"], *d.at(f.name)),
+    "airport": lambda f, d: pick(_airports(), *d.at(f.name)),
+    "code": lambda f, d: "".join(pick(_ALNUM + _ALNUM.lower(), *d.at(f.name), n) for n in range(10)),
     "airline_code": lambda f, d: imitate(f.example or "HA100", *d.at(f.name)),
 }
 

@@ -71,7 +71,7 @@ def read_name(tool: Tool) -> Phrase:
         verb=verb,
         deed=_agree(table.get(verb, "update"), tool, verb),
         nouns=tuple(singular(n) for n in nouns),
-        plural=_is_plural(nouns),
+        plural=_is_plural(nouns) or verb in ("list", "search", "browse"),
         by=tuple(halves.get("by", ())),
         owner=tuple(singular(w) for p in ("for", "of", "to", "from") for w in halves.get(p, ())),
     )

@@ -12,46 +12,33 @@ from collections.abc import Sequence
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
-from whilesim.world.attributes import PolicyFacts, singular
+from whilesim.world.attributes import PolicyFacts, pattern, singular
 from whilesim.world.kinds import Kind
 from whilesim.world.verbs import Phrase
-
-_BEFORE = re.compile(
-    r"(?:status (?:must|should|has to|needs to) be|(?:only|can) (?:be )?\w* ?(?:if|when) (?:its|the)(?: \w+)? status is|if its status is|"
-    r"only (?:for|on|if|when) (?:an? |the )?(?:\w+ )?(?:is|are)?)\s+(?P<list>[^.;\n]+)",
-    re.IGNORECASE,
-)
-_AFTER = re.compile(
-    r"(?:sets?|changes?|updates?|moves?) (?:the )?(?:status of the \w+|(?:\w+ )?status) (?:of the \w+ )?to ['\"*]*(?P<a>[\w -]+?)['\"*]*(?:[,.;\n]| and |$)"
-    r"|status will be (?:changed|set|updated) to ['\"*]*(?P<b>[\w -]+)['\"*]*|change the (?:\w+ )?status (?:of the \w+ )?to ['\"*]*(?P<c>[\w ()-]+)['\"*]*",
-    re.IGNORECASE,
-)
 
 
 def status_after(tool: Tool, phrase: Phrase, kind: Kind | None, facts: PolicyFacts) -> str:
     """Return the status after a write: as the description says, then the policy, then the verb; empty for none."""
     for text in (tool.description, sections_of(phrase, facts)):
-        if found := _AFTER.search(text):
+        if found := pattern("after").search(text):
             return spell((found["a"] or found["b"] or found["c"]).strip(), kind)
     if phrase.deed != "status":
         return ""
     word = load_words("world_verbs")["status"][phrase.verb]
-    if kind and kind.status:
-        options = kind.fields[kind.status].options
-        same = [o for o in options if o.lower()[:5] == word[:5]] or [
-            o for o in options if o.lower().startswith(phrase.verb[:4])
-        ]
-        return same[0] if same else _case(word, options)
-    return str(word)
+    if not (kind and kind.status):
+        return str(word)
+    options = kind.fields[kind.status].options
+    same = [o for o in options if o.lower()[:5] == word[:5]]
+    same = same or [o for o in options if o.lower().startswith(phrase.verb[:4])]
+    return same[0] if same else _case(word, options)
 
 
 def spell(value: str, kind: Kind | None) -> str:
     """Return a status in the spelling of the vocabulary."""
     options = kind.fields[kind.status].options if kind and kind.status else ()
-    folded = re.sub(r"[_\s]+", " ", value).strip(" '\"").lower()
-    return next(
-        (o for o in options if re.sub(r"[_\s]+", " ", o).lower() == folded), folded if options else value.strip()
-    )
+    plain = re.sub(r"[_\s]+", " ", value).strip(" '\"").lower()
+    same = (o for o in options if re.sub(r"[_\s]+", " ", o).lower() == plain)
+    return next(same, plain if options else value.strip())
 
 
 def _case(word: str, options: Sequence[str]) -> str:
@@ -64,16 +51,15 @@ def statuses_before(tool: Tool, phrase: Phrase, kind: Kind, facts: PolicyFacts) 
     """Return the statuses that the description, then the tool's name, then its policy section ask for; empty for any."""
     options = kind.fields[kind.status].options if kind.status else ()
     for text in (tool.description, sections_of(phrase, facts)):
-        for found in _BEFORE.finditer(text):
+        for found in pattern("before").finditer(text):
             listed = re.split(r", | or | and ", found["list"])
             if spelled := tuple(s for o in listed if (s := spell(o.strip(" '\"*"), kind)) in options):
                 return spelled
-        if adjectives := tuple(
-            o
-            for o in options
-            if o.lower() in phrase.nouns
-            or re.search(rf"\b(?:an?|some \w+ of a) {re.escape(o.lower())} {kind.name}\b", text[:120].lower())
-        ):
+        before = rf"\b(?:an?|some \w+ of a) {{}} {kind.name}\b"
+        said = text[:120].lower()
+        called = (re.search(before.format(re.escape(o.lower())), said) or o.lower() in phrase.nouns for o in options)
+        named = (o for o, one in zip(options, called, strict=True) if one)
+        if adjectives := tuple(named):
             return adjectives
     return ()
 

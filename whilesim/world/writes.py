@@ -11,8 +11,8 @@ from typing import Any
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
-from whilesim.world.attributes import PolicyFacts, singular
-from whilesim.world.deeds import Deed, read_deed
+from whilesim.world.attributes import PolicyFacts, pattern, singular
+from whilesim.world.deeds import Action, Deed, read_deed, shown_names
 from whilesim.world.kinds import (
     Field,
     Kind,
@@ -27,24 +27,12 @@ from whilesim.world.kinds import (
 from whilesim.world.verbs import Phrase
 from whilesim.world.wording import sections_of, spell, status_after, statuses_before
 
-_ONCE = re.compile(
-    r"(?:only be (?:called|used|done|disputed) once|can be only done once|only once|may be \w+ once)", re.IGNORECASE
-)
-_SOLE = re.compile(r"No other (\w+?)s? (?:are|is) already ([\w ]+?)(?: for| of|[.;\n]|$)", re.IGNORECASE)
-_RECORDS = re.compile(r"records? (?:the )?(\w+_(?:date|at|time)\w*)")
-_CLEARS = re.compile(r"clears? (?:the )?(\w+)")
-_OF_KIND = re.compile(r"\b(?:of|for|to|from|on|in) (?:an?|the|a specific|your|this) (?:\w+ )?(\w+)", re.IGNORECASE)
-_ADDS = re.compile(r"\badds?\b|\bincrease|\btop", re.IGNORECASE)
-_REPLACES = re.compile(r"removes|new total|updated")
-
 
 def infer_deed(tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str, facts: PolicyFacts) -> Deed:
     """Read what one tool does: from its name and arguments, its description, its section of the policy, its verb."""
     if phrase.deed in ("handoff", "compute"):
-        why = tool.effect_rule or f"effect {phrase.deed}"
-        return Deed(
-            tool=tool.name, action="handoff" if phrase.deed == "handoff" else "compute", verb=phrase.verb, why=why
-        )
+        action: Action = "handoff" if phrase.deed == "handoff" else "compute"
+        return Deed(tool=tool.name, action=action, verb=phrase.verb, why=tool.effect_rule or f"effect {action}")
     arguments = properties(tool)
     if {"login", "logout"} & {phrase.verb, *phrase.nouns}:
         base: dict[str, Any] = {"tool": tool.name, "verb": phrase.verb, "kind": "session", "why": "a session's login"}
@@ -92,7 +80,7 @@ def infer_own_deed(
         after = status_after(tool, replace(phrase, verb=verb, deed="status"), kinds[asked.kind], facts)
         return make(action="change", verb=verb, before=(asked.after,), after=after, why=f"answers {asked.tool}")
     if phrase.deed == "read":
-        shows = ("_".join(phrase.nouns) or "all",)
+        shows = shown_names(tool, phrase)
         return Deed(tool=tool.name, action="get", kind="session", shows=shows, why="reads the customer's own device")
     return _change(tool, phrase, Kind(name="session", key="", single=True), "", facts, key="", owner="")
 
@@ -102,7 +90,7 @@ def _target(tool: Tool, phrase: Phrase, party: str, keys: Mapping[str, str]) -> 
     arguments = properties(tool)
     single = [a for a in keys if not is_value(a, arguments[a])]
     others = [a for a in single if keys[a] != party] or single
-    for word in _OF_KIND.findall(tool.description.split(".")[0]) if len(others) > 1 else ():
+    for word in pattern("of_kind").findall(tool.description.split(".")[0]) if len(others) > 1 else ():
         if match := [a for a in others if keys[a].split("_")[-1] == singular(word.lower())]:
             return match[0]
     named = [a for a in others if match_kind(phrase.nouns, [keys[a]])]
@@ -117,7 +105,7 @@ def _write(
     unnamed = bool(noun) and noun not in keys.values() and keys.get(key) == party and kinds[noun].key not in arguments
     if unnamed and phrase.deed in ("update", "delete"):
         return _change(tool, phrase, kinds[noun], "", facts, key="", owner=key)  # the customer's one cart
-    kind = keys.get(key, "") or ("session" if not arguments else noun or "session")
+    kind = keys.get(key, "") or (noun if noun and (arguments or phrase.deed == "delete") else "session")
     after = status_after(tool, phrase, kinds.get(kind), facts)
     creates = phrase.deed in ("create", "send") and not (after and keys.get(key, party) != party)
     if phrase.deed == "create" and noun and noun == keys.get(key) and not kinds[noun].catalogue:
@@ -144,9 +132,10 @@ def _creation(
     own = next((a for a in keys if keys[a] == name), "")
     owner = next((a for a in keys if keys[a] == party), "") or next((a for a in keys if name in kinds and a != own), "")
     kind = kinds.get(name) or Kind(name=name, key="")
-    sets = {a: find_field(kind, a) or a for a in arguments if a != owner}
+    body = next((a for a, s in arguments.items() if s.get("type") == "object" and not s.get("properties")), "")
+    sets = {a: find_field(kind, a) or a for a in arguments if a not in (owner, body)}
     return Deed(
-        tool=tool.name, action="create", verb=phrase.verb, kind=name, key=own, owner=owner, sets=sets, after=after,
+        tool=tool.name, action="create", verb=phrase.verb, kind=name, key=own, owner=owner, sets=sets, body=body, after=after,
         why=f"verb {phrase.verb!r} makes a {name}",
     )  # fmt: skip
 
@@ -156,8 +145,8 @@ def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFac
     free = [a for a in arguments if a not in (key, owner) and not is_parameter(a)]
     about = [n for n in phrase.nouns if n not in kind.name.split("_") and n not in ("pending", "mode")]
     sets, adds, checks, swaps = _targets(phrase, kind, after, told, {a: arguments[a] for a in free}, about)
-    fixed: dict[str, Any] = dict.fromkeys(_RECORDS.findall(tool.description), "@now")
-    fixed |= {name: None for name in _CLEARS.findall(tool.description) if "_" in name}
+    fixed: dict[str, Any] = dict.fromkeys(pattern("records").findall(tool.description), "@now")
+    fixed |= {name: None for name in pattern("clears").findall(tool.description) if "_" in name}
     toggles = ""
     if phrase.deed in ("switch_on", "switch_off", "toggle"):
         name = nearest_field(kind, about) or ("_".join([*about, "status"]) if about else kind.status or "enabled")
@@ -169,11 +158,11 @@ def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFac
         fixed[f"{'_'.join(phrase.nouns) or 'session'}_status"], after = after, ""
     if not (after or sets or adds or fixed or toggles or swaps):
         fixed[f"last_{phrase.verb}_at"] = "@now"
-    sole = _SOLE.search(tool.description)
+    sole = pattern("sole").search(tool.description)
     return Deed(
         tool=tool.name, action="change", verb=phrase.verb, kind=kind.name, key=key, owner=owner, after=after, fixed=fixed,
         before=statuses_before(tool, phrase, kind, facts), sets=sets, adds=adds, checks=checks, swaps=swaps, toggles=toggles,
-        once=bool(_ONCE.search(told)), sole=spell(sole[2], kind) if sole else "", guessed=not key,
+        once=bool(pattern("once").search(told)), sole=spell(sole[2], kind) if sole else "", guessed=not key,
         why="the description or the policy says the status afterwards" if after and phrase.deed != "status" else f"verb {phrase.verb!r}",
     )  # fmt: skip
 
@@ -188,7 +177,8 @@ def _targets(
     for a, schema in free.items():
         numeric = schema.get("type") in ("number", "integer")
         own = find_field(kind, a)
-        if numeric and _ADDS.search(told[:300]) and not _REPLACES.search(str(schema.get("description"))):
+        replaces = pattern("replaces").search(str(schema.get("description")))
+        if numeric and pattern("adds").search(told[:300]) and not replaces:
             adds[a] = nearest_field(kind, [*about, phrase.verb, *name_words(a)]) or a
         elif numeric and (after or phrase.deed == "status") and role_of(a) == "money":
             due = own or nearest_field(kind, ["amount", "total", "price", "balance"])
@@ -211,10 +201,6 @@ def _list_of(kind: Kind, argument: str) -> str:
 def nearest_field(kind: Kind, about: Sequence[str]) -> str:
     """Return the field that shares most words with a phrase; empty when none shares any."""
     stems = {w[:5] for w in about if len(w) > 1}
-    scored = [
-        (len(stems & {w[:5] for w in name_words(f)}), -len(name_words(f)), f)
-        for f in kind.fields
-        if not kind.fields[f].link
-    ]
-    best = max(scored, default=(0, 0, ""))
+    plain = {f: name_words(f) for f in kind.fields if not kind.fields[f].link}
+    best = max(((len(stems & {w[:5] for w in ws}), -len(ws), f) for f, ws in plain.items()), default=(0, 0, ""))
     return best[2] if best[0] else ""
