@@ -14,6 +14,9 @@ stands above it.
     playing        a plan played, checked and written as rows
     refilling      more conversations for what the kept rows lack
     street         simulate(): the whole job in one call
+    scale          one run on many machines
+    evals          golden tickets, floors, gates: whether the agent you ship is right
+    training       kept rows as a LoRA adapter
     showcase       the bundled example, said stage by stage
     cli            the same from a shell
 
@@ -39,6 +42,11 @@ if TYPE_CHECKING:
         RunError,
         WhilesimError,
     )
+    from whilesim.evals.compare import compare
+    from whilesim.evals.gate import gate
+    from whilesim.evals.runner import aevaluate, evaluate
+    from whilesim.evals.setup import EvalOptions
+    from whilesim.evals.tickets import load_tickets
     from whilesim.keeping.loading import concat, load
     from whilesim.keeping.rows import Row
     from whilesim.keeping.simulation import Simulation
@@ -51,6 +59,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Budget": "chat.throttle",
+    "EvalOptions": "evals.setup",
     "GateFailed": "core.errors",
     "InputError": "core.errors",
     "JudgeError": "core.errors",
@@ -63,18 +72,24 @@ _HOMES = {
     "Simulation": "keeping.simulation",
     "WhilesimError": "core.errors",
     "WorldSpec": "world.spec",
+    "aevaluate": "evals.runner",
     "asimulate": "street",
+    "compare": "evals.compare",
     "concat": "keeping.loading",
+    "evaluate": "evals.runner",
     "forbid": "situations.axes",
+    "gate": "evals.gate",
     "live": "world.live",
     "load": "keeping.loading",
     "load_plan": "cards.planning",
+    "load_tickets": "evals.tickets",
     "plan": "cards.planning",
     "simulate": "street",
 }
 
 __all__ = [
     "Budget",
+    "EvalOptions",
     "GateFailed",
     "InputError",
     "JudgeError",
@@ -87,12 +102,17 @@ __all__ = [
     "Simulation",
     "WhilesimError",
     "WorldSpec",
+    "aevaluate",
     "asimulate",
+    "compare",
     "concat",
+    "evaluate",
     "forbid",
+    "gate",
     "live",
     "load",
     "load_plan",
+    "load_tickets",
     "plan",
     "simulate",
 ]

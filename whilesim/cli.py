@@ -15,8 +15,10 @@ from typing import Any
 import click
 
 from whilesim import __version__
-from whilesim.core.errors import GateFailed, WhilesimError
+from whilesim.core.errors import GateFailed, InputError, WhilesimError
 from whilesim.core.jsontext import dumps
+from whilesim.evals.commands import add_commands
+from whilesim.training.commands import add_commands as add_training
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -107,17 +109,36 @@ def demo(out: str, situations: int, seed: int, as_json: bool) -> None:
 @main.command()
 @_policy
 @_tools
-@_situations
+@click.option(
+    "--situations",
+    default="150",
+    show_default=True,
+    help="Situations to choose from the covering, or 'all' for the complete covering.",
+)
+@click.option("--strength", default=2, show_default=True, help="2 lets every pair of values meet, 3 every triple.")
+@click.option("--balance", type=float, help="Share of the situations, 0 to 1, that should want a hand-off.")
 @_seed
 @click.option("--save", type=click.Path(dir_okay=False), help="Write the plan as JSON to this file.")
 @_json
 @_command
-def plan(policy_file: str, tools_file: str, situations: int, seed: int, save: str | None, as_json: bool) -> None:
+def plan(
+    policy_file: str,
+    tools_file: str,
+    situations: str,
+    balance: float | None,
+    save: str | None,
+    as_json: bool,
+    **rest: Any,
+) -> None:
     """Choose situations and write their cards, without playing them.
 
-    Example: whilesim plan --policy policy.md --tools tools.json
+    Example: whilesim plan --policy policy.md --tools tools.json --situations all
     """
-    made = _make_plan(policy_file, tools_file, situations, seed)
+    if situations != "all" and not situations.isdigit():
+        raise InputError(f"--situations {situations!r} is no number. Type a number from 1, or: --situations all")
+    many = None if situations == "all" else int(situations)
+    wish = None if balance is None else {"handoff_wanted": balance}
+    made = _make_plan(policy_file, tools_file, situations=many, balance=wish, **rest)
     if save:
         made.save(save)
     _show(made.to_json(), as_json=as_json, text=lambda: str(made))
@@ -156,7 +177,7 @@ def simulate(
     from whilesim.street import simulate as play
 
     as_json = options.pop("as_json")
-    made = _make_plan(policy_file, tools_file, options.pop("situations"), options.pop("seed"))
+    made = _make_plan(policy_file, tools_file, situations=options.pop("situations"), seed=options.pop("seed"))
     player: Any = Model(agent, base_url=base_url) if base_url else agent
     data = play(player, plan=made, customer=customer, **options)
     _show(_counts(data), as_json=as_json, text=lambda: repr(data))
@@ -265,12 +286,27 @@ def explain(run: str, row: str) -> None:
     click.echo(_load(run).explain(row))
 
 
-def _make_plan(policy_file: str, tools_file: str, situations: int, seed: int) -> Any:
+add_commands(main, _command)
+add_training(main, _command)
+
+
+def _make_plan(policy_file: str, tools_file: str, **options: Any) -> Any:
     from whilesim.cards.planning import plan as make_plan
     from whilesim.situations.tools import read_tools
 
-    text = Path(policy_file).read_text(encoding="utf-8-sig")
-    return make_plan(tools=read_tools(tools_file), system_prompt=text, situations=situations, seed=seed)
+    try:
+        text = Path(policy_file).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"--policy {policy_file}: it is no text in UTF-8 ({error.reason}). Save it as UTF-8."
+        ) from error
+    if not text.strip():
+        raise InputError(f"--policy {policy_file}: the file is empty. Give the text that the agent is told.")
+    try:
+        tools = read_tools(tools_file)
+    except InputError as error:
+        raise InputError(f"--tools {tools_file}: {error}") from error
+    return make_plan(tools=tools, system_prompt=text, **options)
 
 
 def _load(run: str) -> Any:

@@ -76,6 +76,8 @@ class _Sheet(BaseModel, extra="forbid"):
     criteria: list[str | dict[str, Any]] = []
     weights: dict[Words, Weight] = {}
     hard_fail_on_policy_violation: StrictBool = False
+    rules: dict[str, Any] = {}
+    """Read by ``evaluate``: no judge is asked about them."""
 
 
 def read_rubric(source: str | os.PathLike[str] | Sequence[Any] | Mapping[str, Any] | Rubric | None = None) -> Rubric:

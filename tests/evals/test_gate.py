@@ -1,0 +1,147 @@
+"""Gate: red for a policy regression, in Python, in pytest and from the shell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+from shop import careless_agent, shop_agent, ticket
+
+import whilesim as ws
+from whilesim.cli import main
+from whilesim.core.errors import GateFailed, InputError
+from whilesim.evals.gate import hold, write_junit, write_summary
+
+QUIET = ws.EvalOptions(floors=False, progress=False)
+UNVERIFIED = {"order_id": "84920", "verified": False}
+
+
+def result(agent: Any = shop_agent, count: int = 3, **changes: Any) -> Any:
+    return ws.evaluate(agent, [ticket(n + 1, **changes) for n in range(count)], options=QUIET)
+
+
+def test_a_good_run_passes_and_prints_the_resolution() -> None:
+    report = ws.gate(result())
+    assert report.passed
+    assert "resolution" in str(report)
+
+
+def test_one_violation_fails_and_names_ticket_and_reason() -> None:
+    with pytest.raises(
+        GateFailed,
+        match=r"CS-001 .*policy 0: refund_without_verification: issue_refund was called, and verified is not True",
+    ):
+        ws.gate(result(careless_agent, customer_context=UNVERIFIED))
+
+
+def sometimes(user_message: str, context: Any, trace: Any) -> Any:
+    solved = int(trace.case_id[-1]) % 2
+    return shop_agent(user_message, context, trace) if solved else {"final_state": {}, "reply": "No."}
+
+
+@pytest.mark.parametrize(("undecided", "passes"), [("estimate", False), ("fail", False), ("pass", True)])
+def test_a_threshold_inside_the_interval_is_undecided(undecided: Any, passes: bool) -> None:
+    report = hold(result(sometimes, 4), resolution=0.8, undecided=undecided)
+    assert report.passed is passes
+    assert "undecided, the interval holds it" in str(report)
+    assert ("CS-002" in report.reasons) is not passes
+
+
+def test_a_threshold_outside_the_interval_is_decided() -> None:
+    assert not hold(result(sometimes, 2, expected_final_state={"x": 1}), resolution=0.9).passed
+    assert hold(result(shop_agent, 9), resolution=0.5).passed
+    assert not hold(result(sometimes, 4), resolution=1.0).passed
+    assert hold(result(expected_final_state={}), resolution=1.0).passed
+    assert not hold(result(expected_final_state={}), resolution=0.5).passed
+
+
+@pytest.mark.parametrize(
+    ("more", "match"),
+    [({"policy": 2}, "policy=2 is no threshold"), ({"undecided": "maybe"}, "undecided='maybe' is no way to decide")],
+)
+def test_a_threshold_that_is_none_is_refused(more: Any, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        ws.gate(result(count=1), **more)
+
+
+def test_ci_gets_junit_and_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = result(careless_agent, user_message="hi \x00 <b>|</b>", customer_context=UNVERIFIED)
+    report = hold(found)
+    write_junit(found, report, tmp_path / "junit.xml")
+    suite = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    assert suite.attrib["failures"] == "3"
+    assert [c.attrib["name"] for c in suite] == ["CS-001", "CS-002", "CS-003"]
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    write_summary(found, report)
+    assert "| CS-002 | policy 0: refund_without_verification" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+
+
+SCRIPT = "from shop import {name} as agent\n"
+
+
+def shell(*arguments: str) -> Any:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_the_workflows_command_ends_with_1_on_a_regression(tmp_path: Path, suite: Path) -> None:
+    script = tmp_path / "my_agent.py"
+    script.write_text(SCRIPT.format(name="shop_agent"))
+    good = shell(
+        "gate", str(suite), "--agent", f"{script}:agent", "--no-floors", "--run-dir", str(tmp_path / "results")
+    )
+    assert good.exit_code == 0, good.output
+    assert {p.name for p in (tmp_path / "results").iterdir()} == {"traces.jsonl", "scores.json"}
+    suite.write_text(suite.read_text().replace('"verified": true', '"verified": false'))
+    script.write_text(SCRIPT.format(name="careless_agent"))
+    bad = shell("gate", str(suite), "--agent", f"{script}:agent", "--junit", str(tmp_path / "new" / "j.xml"), "--json")
+    assert bad.exit_code == 1, bad.output
+    assert '"passed": false' in bad.output
+    assert (tmp_path / "new" / "j.xml").is_file()
+    assert shell("gate", str(tmp_path / "results")).exit_code == 0
+    assert shell("gate", str(tmp_path / "nowhere.jsonl")).exit_code == 2
+    assert shell("eval").exit_code == 2
+    assert shell("compare", str(tmp_path / "results")).exit_code == 2
+    told = shell("compare", str(tmp_path / "results"), str(tmp_path / "results"), "--json")
+    assert json.loads(told.output)["p"] == 1.0
+
+
+def run_pytest(folder: Path, *arguments: str) -> int:
+    return int(
+        pytest.main(["-p", "whilesim.evals.plugin", "-p", "no:cacheprovider", f"--rootdir={folder}", "-v", *arguments])
+    )
+
+
+def test_pytest_has_one_test_per_ticket_and_goes_red(
+    tmp_path: Path, suite: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [json.loads(line) for line in suite.read_text().splitlines()]
+    lines[1]["customer_context"]["verified"] = False
+    suite.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "my_agent.py").write_text("from shop import careless_agent as agent\n")
+    given = ["--whilesim-suite", str(suite), "--whilesim-agent", "my_agent.py:agent"]
+    assert run_pytest(tmp_path, *given) == 1
+    told = capsys.readouterr().out
+    assert "2 passed" in told
+    assert "CS-002 FAILED" in told
+    assert "refund_without_verification: issue_refund was called" in told
+    assert run_pytest(tmp_path, *given, "-k", "CS-001", "-m", "whilesim", "--whilesim-resolution", "0.5") == 0
+    assert "1 passed, 2 deselected" in capsys.readouterr().out
+
+
+def test_retries_are_refused_unless_asked_for(
+    tmp_path: Path, suite: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "retrying.py").write_text("def pytest_addoption(parser):\n    parser.addoption('--reruns', type=int)\n")
+    given = ["-p", "retrying", "--reruns", "2", "--whilesim-suite", str(suite), "--collect-only"]
+    assert run_pytest(tmp_path, *given) == 4
+    assert "--reruns tries failed tickets again" in capsys.readouterr().err
+    assert run_pytest(tmp_path, *given, "--whilesim-allow-retries") == 0
+    assert run_pytest(tmp_path, "--whilesim-suite", "nowhere.jsonl") == 4
+    assert "there is no file 'nowhere.jsonl'" in capsys.readouterr().err

@@ -1,0 +1,385 @@
+"""Runner: agents of every kind on tickets, what is scored, what goes on when one breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from judges import Ruled, Scripted
+from shop import STARTER, shop_agent, ticket
+
+import whilesim as ws
+from whilesim.core.errors import InputError
+from whilesim.evals.agents import load_agent
+from whilesim.evals.results import load_result
+from whilesim.evals.setup import check_protocol, freeze_protocol
+from whilesim.showcase import demo_policy, demo_tools
+
+QUIET = ws.EvalOptions(floors=False, progress=False)
+TOOLS = json.loads((STARTER / "tools.json").read_text())
+
+
+def run(agent: Any, *tickets: Any, **more: Any) -> Any:
+    return ws.evaluate(agent, list(tickets) or [ticket()], **{"options": QUIET, **more})
+
+
+def test_the_tutorials_agent_passes_and_its_trace_is_what_it_wrote() -> None:
+    result = run(shop_agent)
+    (trace,) = result.traces
+    assert trace.passed
+    assert trace.scores == {
+        "resolution": 1.0,
+        "tool_accuracy": 1.0,
+        "policy": 1.0,
+        "ux": None,
+        "groundedness": None,
+        "total": 1.0,
+    }
+    assert [t["role"] for t in trace.turns] == ["user", "assistant"]
+    assert [c["name"] for c in trace.tool_calls] == ["lookup_order", "cancel_order"]
+    assert trace.trace is not None
+    assert [c.name for c in trace.trace.calls] == ["lookup_order", "cancel_order"]
+
+
+async def awaited(message: str, context: Any, trace: Any) -> dict[str, Any]:
+    context.call("lookup_order", {"order_id": "84920"})
+    context.call("cancel_order", {"order_id": "84920"})
+    return {"reply": "It is cancelled."}
+
+
+def test_the_mock_world_stands_in_for_the_crm() -> None:
+    (trace,) = run(awaited, tools=TOOLS).traces
+    assert trace.passed
+    assert trace.final_state["order"]["84920"]["status"] == "cancelled"
+    assert '"84920"' in trace.tool_calls[0]["result"]
+
+
+def messages_agent(messages: list[dict[str, Any]]) -> Any:
+    done = sum(m["role"] == "tool" for m in messages)
+    if done == 2:
+        return "Your order is cancelled."
+    call = {"name": ("lookup_order", "cancel_order")[done], "arguments": '{"order_id": "84920"}'}
+    return {"content": None, "tool_calls": [{"id": f"c{done}", "type": "function", "function": call}]}
+
+
+def test_an_agent_of_messages_plays_on_the_tickets_own_records() -> None:
+    given = ticket(
+        initial_state={"order": {"84920": {"status": "shipped"}}}, expected_final_state={"order_status": "shipped"}
+    )
+    (trace,) = run(messages_agent, {**given, "expected_tools": ["lookup_order"]}, tools=TOOLS).traces
+    assert '"shipped"' in trace.tool_calls[0]["result"]
+    assert run(messages_agent, tools=TOOLS).traces[0].passed
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        calls = [
+            {"name": n, "arguments": {"order_id": asked["context"]["order_id"]}}
+            for n in ("lookup_order", "cancel_order")
+        ]
+        told = {"reply": "Done.", "tool_calls": calls, "final_state": {"order_status": "cancelled"}}
+        body = b"<html>" if asked["ticket_id"] == "CS-002" else json.dumps(told).encode()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_a_rest_address_is_an_agent() -> None:
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        result = run(f"http://127.0.0.1:{server.server_port}/chat?token=secret", ticket(1), ticket(2))
+    finally:
+        server.shutdown()
+        server.server_close()
+    good, bad = result.traces
+    assert result.run["agent"] == "http://127.0.0.1/chat"
+    assert good.passed
+    assert "did not answer with JSON" in bad.failure
+    assert bad.passed is None
+
+
+def langchain(kind: str, content: str, **more: Any) -> Any:
+    return SimpleNamespace(type=kind, content=content, **more)
+
+
+class Graph:
+    def invoke(self, given: dict[str, Any]) -> dict[str, Any]:
+        made = [
+            {"id": f"t{i}", "name": n, "args": {"order_id": "84920"}}
+            for i, n in enumerate(("lookup_order", "cancel_order"))
+        ]
+        new: list[Any] = []
+        for call in made:
+            new.append(langchain("ai", "", tool_calls=[call]))
+            new.append(langchain("tool", "{}", tool_call_id=call["id"]))
+        return {"messages": [*given["messages"], *new, langchain("ai", "Done.", tool_calls=[])]}
+
+
+class Executor:
+    input_keys = ("input",)
+
+    def invoke(self, given: dict[str, Any]) -> dict[str, Any]:
+        steps = [
+            (SimpleNamespace(tool=n, tool_input={"order_id": "84920"}), "{}") for n in ("lookup_order", "cancel_order")
+        ]
+        return {"output": "Done.", "intermediate_steps": steps}
+
+
+class ChatModel:
+    def bind_tools(self, tools: Any) -> Any:
+        assert tools[0]["type"] == "function"
+        return self
+
+    def invoke(self, messages: list[dict[str, Any]]) -> Any:
+        done = sum(m["role"] == "tool" for m in messages)
+        if done == 2:
+            return langchain("ai", "Done.", tool_calls=[])
+        call = {"id": f"t{done}", "name": ("lookup_order", "cancel_order")[done], "args": {"order_id": "84920"}}
+        return langchain("ai", "", tool_calls=[call])
+
+
+@pytest.mark.parametrize("agent", [Graph(), Executor(), ChatModel()], ids=lambda a: type(a).__name__)
+def test_a_langchain_runnable_is_an_agent(agent: Any) -> None:
+    (trace,) = run(agent, tools=TOOLS).traces
+    assert [c["name"] for c in trace.tool_calls] == ["lookup_order", "cancel_order"]
+    assert trace.scores["tool_accuracy"] == 1.0
+    assert trace.turns[-1]["content"] == "Done."
+    if isinstance(agent, ChatModel):
+        assert trace.passed
+    else:  # it ran tools of its own, and nobody here saw what became of the order
+        assert trace.scores["resolution"] is None
+        assert trace.reasons["resolution"] == "nobody reported a final state"
+
+
+def test_an_agent_of_the_openai_agents_sdk_is_an_agent(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Runner:
+        @staticmethod
+        async def run(agent: Any, given: list[Any]) -> Any:
+            call = {
+                "type": "function_call",
+                "call_id": "c1",
+                "name": "lookup_order",
+                "arguments": '{"order_id": "84920"}',
+            }
+            out = {"type": "function_call_output", "call_id": "c1", "output": "{}"}
+            said = {"role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
+            return SimpleNamespace(to_input_list=lambda: [*given, call, out, said], final_output="Done.")
+
+    module = ModuleType("agents")
+    module.Runner = Runner  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "agents", module)
+    agent = SimpleNamespace(name="shop", instructions="Help.", handoffs=[], tools=[])
+    result = run(agent, tools=TOOLS)
+    assert result.run["agent"] == "shop"
+    assert [c["name"] for c in result.traces[0].tool_calls] == ["lookup_order"]
+    assert result.traces[0].turns[-1]["content"] == "Done."
+
+
+def broken(user_message: str, context: Any, trace: Any) -> Any:
+    if trace.case_id == "CS-001":
+        return None
+    if trace.case_id == "CS-002":
+        raise KeyError("order_id")
+    return shop_agent(user_message, context, trace)
+
+
+def test_an_agent_that_returns_none_or_raises_spoils_its_own_tickets_only() -> None:
+    result = run(broken, ticket(1), ticket(2), ticket(3))
+    assert [t.passed for t in result.traces] == [False, False, True]
+    assert 'the agent returned None. Return {"final_state": {...}}' in result.traces[0].failure
+    assert "the function raised KeyError: 'order_id'" in result.traces[1].failure
+    assert result.traces[0].scores["policy"] is None
+    with pytest.raises(ws.GateFailed, match=r"(?s)CS-001 .*returned None.*CS-002 .*KeyError"):
+        ws.gate(result)
+
+
+def test_follow_ups_are_said_in_order_and_a_persona_is_played() -> None:
+    heard: list[str] = []
+
+    def listen(user_message: str, context: Any, trace: Any) -> dict[str, Any]:
+        heard.append(user_message)
+        return {"reply": "Yes?", "final_state": {}}
+
+    run(listen, ticket(follow_ups=["The blue one.", "Thanks."]))
+    assert heard == [ticket()["user_message"], "The blue one.", "Thanks."]
+    heard.clear()
+
+    def customer(card: Any, messages: Any) -> str | None:
+        return f"I am {card.prose}" if len(messages) < 3 else None
+
+    run(listen, ticket(persona="angry"), options=ws.EvalOptions(floors=False, customer=customer, progress=False))
+    assert heard == [ticket()["user_message"], "I am angry"]
+    heard.clear()
+    run(listen, ticket(follow_ups=[str(n) for n in range(9)]))
+    assert heard[1:] == [str(n) for n in range(9)]
+
+
+def test_trials_give_flips_and_intervals() -> None:
+    def moody(user_message: str, context: Any, trace: Any) -> Any:
+        return shop_agent(user_message, context, trace) if trace.trial % 2 else {"final_state": {}, "reply": "No."}
+
+    result = run(moody, ticket(1), ticket(2), trials=4)
+    assert result.flip_rate.value == 1.0
+    assert result.pass_at.at[1].value == 0.5
+    assert result.pass_at.at[4].value == 1.0
+    assert result.pass_at.hat[4].value == 0.0
+    assert len(result.failed) == 4
+
+
+def test_a_judge_reads_what_passed_and_is_not_guessed_for() -> None:
+    tickets = [ticket(1), ticket(2, expected_final_state={"order_status": "open"})]
+    good, bad = run(shop_agent, *tickets, judge=Ruled(lambda *_: 0.8)).traces
+    assert (good.scores["ux"], good.scores["groundedness"]) == (0.8, 0.8)
+    assert bad.scores["ux"] is None
+    assert bad.reasons["ux"] == "the judge reads what passed"
+    assert good.scores["total"] == pytest.approx(0.4 + 0.3 + 0.2 + 0.1 * 0.8)
+    (mumbled,) = run(shop_agent, judge=Scripted(["no idea", "0.5?"])).traces
+    assert mumbled.scores["ux"] is None
+    assert mumbled.reasons["ux"].startswith("the judge: it must be one JSON object")
+    half = ws.EvalOptions(floors=False, fraction=0.0, progress=False)
+    assert run(shop_agent, judge=Ruled(lambda *_: 1.0), options=half).traces[0].scores["ux"] is None
+
+
+def test_the_tutorials_rubric_weighs_and_fails_hard(tmp_path: Path) -> None:
+    rubric = {
+        "weights": {"resolution": 0.4, "tool_accuracy": 0.3, "policy": 0.2, "ux": 0.1},
+        "hard_fail_on_policy_violation": True,
+    }
+    rubric["rules"] = {"never_cancel": {"never": "cancel_order"}}
+    path = tmp_path / "rubric.json"
+    path.write_text(json.dumps(rubric))
+    (trace,) = run(shop_agent, ticket(must_not_do=["never_cancel"]), rubric=str(path)).traces
+    assert (trace.scores["policy"], trace.scores["total"], trace.passed) == (0.0, 0.0, False)
+    assert trace.reasons["policy"] == "never_cancel: cancel_order was called, and never may be"
+    with pytest.raises(InputError, match="weights sum to 0"):
+        run(shop_agent, rubric={"weights": {"policy": 0, "resolution": 0}})
+
+
+def test_floors_stand_beside_the_score_and_a_weak_suite_is_named() -> None:
+    weak = ticket(1, expected_tools=[], expected_final_state={}, handoff=False)
+    with pytest.warns(UserWarning, match="do_nothing passes 1 of 1 tickets .100%., so they tell little: CS-001"):
+        result = ws.evaluate(shop_agent, [weak], options=ws.EvalOptions(progress=False))
+    assert result.floors["do_nothing"].unwanted == (1, 1)
+    assert "always_handoff" in str(result)
+
+
+def test_always_handoff_wins_where_a_person_is_wanted_and_nothing_else() -> None:
+    wanted = {
+        "ticket_id": "a",
+        "user_message": "A person, please.",
+        "expected_tools": ["transfer_to_human"],
+        "handoff": True,
+    }
+    plain = ticket(2, initial_state={"order": {"84920": {"status": "processing"}}})
+    with pytest.warns(UserWarning, match="always_handoff passes 1 of 2 tickets .50%"):
+        result = ws.evaluate("always_handoff", [wanted, plain], tools=TOOLS, options=ws.EvalOptions(progress=False))
+    assert result.floors["always_handoff"].wanted == (1, 1)
+    assert result.floors["always_handoff"].unwanted == (0, 1)
+    assert result.handoffs.counts[True, True] == 1
+
+
+def test_tickets_of_the_demo_are_played_on_the_worlds_that_they_came_from(demo: ws.Simulation) -> None:
+    data, tickets = demo, ws.load_tickets(demo.kept)
+    options = ws.EvalOptions(system_prompt=demo_policy(), floors=False, progress=False)
+    result = ws.evaluate("scripted", tickets, tools=demo_tools(), options=options)
+    played = {r.card_id: r for r in data.rows if not r.rollout}
+    told = {c["result"] for t in result.traces for c in t.tool_calls if not c["failed"] and len(c["result"]) > 80}
+    there = {m["content"] for r in played.values() for m in r.messages if m["role"] == "tool"}
+    assert told & there
+    assert result.passed.value is not None
+    assert result.passed.value > 0.5
+
+
+def test_a_run_is_saved_and_read_back(tmp_path: Path) -> None:
+    result = run(shop_agent, ticket(1), ticket(2), options=ws.EvalOptions(run_dir=tmp_path, progress=False))
+    again = load_result(tmp_path)
+    assert again.traces == result.traces
+    assert json.loads(json.dumps(again.summary())) == json.loads((tmp_path / "scores.json").read_text())
+    assert again.floors == result.floors
+    with pytest.raises(InputError, match=r"holds no scores\.json and traces\.jsonl"):
+        load_result(tmp_path / "nowhere")
+    (tmp_path / "scores.json").write_text('{"run_id"')
+    with pytest.raises(InputError, match=r"scores\.json cannot be read"):
+        load_result(tmp_path)
+
+
+def test_a_frozen_protocol_is_held_to(tmp_path: Path) -> None:
+    path = tmp_path / "protocol.json"
+    freeze_protocol(path, [ticket()], trials=2)
+    options = ws.EvalOptions(floors=False, protocol=path, progress=False)
+    assert run(shop_agent, trials=2, options=options).run["protocol"]["trials"] == 2
+    with pytest.raises(InputError, match="trials is 3 and was frozen as 2"):
+        run(shop_agent, trials=3, options=options)
+    path.write_text(path.read_text().replace('"trials": 2', '"trials": 3'))
+    with pytest.raises(InputError, match="was changed after it was frozen"):
+        check_protocol(path, {})
+    path.write_text("{")
+    with pytest.raises(InputError, match=r"the protocol .* cannot be read"):
+        check_protocol(path, {})
+
+
+@pytest.mark.parametrize(
+    ("more", "match"),
+    [
+        ({"trials": 0}, "trials=0 leaves nothing to play"),
+        ({"judge": "gpt"}, "the model 'gpt' names no provider"),
+        ({"options": ws.EvalOptions(fraction=2)}, "fraction=2 is no share"),
+        (
+            {"tools": TOOLS[1:]},
+            "expects the tool 'lookup_order', and there is no such tool.*Did you mean 'lookup_charge'",
+        ),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_it_is(more: dict[str, Any], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        run(shop_agent, **more)
+
+
+def test_records_of_an_unknown_kind_are_refused() -> None:
+    with pytest.raises(
+        InputError, match=r"initial_state holds 'ordre', and the world has no such kind\. Did you mean 'order'"
+    ):
+        run(shop_agent, ticket(initial_state={"ordre": {"1": {}}}), tools=TOOLS)
+
+
+def test_an_agent_is_loaded_from_a_module_or_a_script(tmp_path: Path) -> None:
+    script = tmp_path / "agent.py"
+    script.write_text("def agent(user_message, context, trace):\n    return {}\n")
+    assert load_agent(f"{script}:agent").__name__ == "agent"
+    assert load_agent("shop:shop_agent") is shop_agent
+    for name in ("scripted", "openai:gpt-4.1", "http://127.0.0.1:1/x", "groq/llama"):
+        assert load_agent(name) == name
+    with pytest.raises(InputError, match="the agent 'shop:nobody' cannot be loaded"):
+        load_agent("shop:nobody")
+
+
+def test_own_factories_get_the_tickets_state() -> None:
+    seen: list[Any] = []
+
+    def factory(state: Any, seed: int) -> Any:
+        seen.append(state)
+        return ws.live({})(state, seed)
+
+    run(
+        "do_nothing",
+        ticket(initial_state={"a": 1}),
+        tools=TOOLS,
+        options=ws.EvalOptions(world=factory, floors=False, progress=False),
+    )
+    assert seen == [{"a": 1}]
+
+
+def test_it_runs_from_a_running_loop() -> None:
+    assert asyncio.run(ws.aevaluate(shop_agent, [ticket()], options=QUIET)).traces[0].passed

@@ -1,0 +1,153 @@
+"""Scorers and rules: what they give, and why they give nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from shop import ticket
+
+from whilesim.core.errors import InputError
+from whilesim.evals.rules import choose_rules, read_rules
+from whilesim.evals.scorers import decide_pass, score_policy, score_resolution, score_tools
+from whilesim.evals.tickets import Ticket, load_tickets
+from whilesim.evals.traces import AgentTrace
+
+
+def one(**changes: Any) -> Ticket:
+    return load_tickets([ticket(**changes)])[0]
+
+
+def trace(*names: Any, state: dict[str, Any] | None = None, of: str = "agent") -> AgentTrace:
+    calls = [{"name": n, "arguments": {}} if isinstance(n, str) else n for n in names]
+    return AgentTrace("CS-001", tool_calls=calls, final_state=state or {}, state_of=of)
+
+
+@pytest.mark.parametrize(
+    ("made", "accuracy", "parts"),
+    [
+        (["a", "b"], 1.0, (1.0, 1.0, 1.0)),
+        (["b", "a"], 0.5, (1.0, 1.0, 0.5)),
+        (["a", "x", "b"], 0.8, (2 / 3, 1.0, 1.0)),
+        (["a"], 2 / 3, (1.0, 0.5, 1.0)),
+        ([], 0.0, (0.0, 0.0, 0.0)),
+        (["x"], 0.0, (0.0, 0.0, 0.0)),
+        (["a", "a", "b"], 0.8, (2 / 3, 1.0, 1.0)),
+        ([{"name": "a", "arguments": {}, "failed": True}, "a", "b"], 1.0, (1.0, 1.0, 1.0)),
+    ],
+)
+def test_tool_accuracy_sees_order_and_extra_calls(made: list[Any], accuracy: float, parts: tuple[float, ...]) -> None:
+    scored = score_tools(trace(*made), one(expected_tools=["a", "b"]))
+    assert scored.value == pytest.approx(accuracy)
+    assert [scored.parts[n] for n in ("precision", "recall", "order")] == pytest.approx(parts)
+
+
+def test_the_right_tool_on_the_wrong_order_is_no_hit() -> None:
+    told = one(expected_tools=["issue_refund"], expected_arguments={"issue_refund": {"order_id": "84920"}})
+    wrong = trace({"name": "issue_refund", "arguments": {"order_id": "84921"}})
+    right = trace({"name": "issue_refund", "arguments": {"order_id": "#84920", "amount": 3}})
+    assert score_tools(wrong, told).value == 0.0
+    assert score_tools(wrong, told).why == "called with other arguments"
+    assert score_tools(right, told).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("state", "of", "value", "why"),
+    [
+        ({"order_status": "Cancelled"}, "agent", 1.0, ""),
+        ({"order_status": "open"}, "agent", 0.0, "order_status is 'open' and not 'cancelled'"),
+        ({}, "agent", 0.0, "order_status is None and not 'cancelled'"),
+        ({"order": {"84920": {"status": "cancelled"}, "7": {"status": "open"}}}, "world", 1.0, ""),
+        (
+            {"order": {"7": {"status": "cancelled"}, "8": {"status": "open"}}},
+            "world",
+            None,
+            "the final state holds no 'order_status'",
+        ),
+        ({}, "", None, "nobody reported a final state"),
+    ],
+)
+def test_resolution_reads_a_state_of_the_agents_or_of_the_world(
+    state: Any, of: str, value: float | None, why: str
+) -> None:
+    scored = score_resolution(trace(state=state, of=of), one())
+    assert (scored.value, scored.why) == (value, why)
+
+
+def test_records_and_paths_may_be_expected() -> None:
+    state = {"order": {"84920": {"status": "cancelled", "total": 5.0}}}
+    whole = one(expected_final_state={"order": {"84920": {"status": "cancelled"}}, "order.84920.total": 5})
+    assert score_resolution(trace(state=state, of="world"), whole).value == 1.0
+
+
+def test_what_a_ticket_does_not_ask_for_is_not_scored() -> None:
+    bare = one(expected_tools=[], expected_final_state={}, must_not_do=[])
+    assert score_tools(trace("x"), bare).value is None
+    assert score_resolution(trace("x"), bare).why == "the ticket expects no final state"
+    empty = trace("x")
+    empty.scores = {"policy": 1.0, "resolution": None}
+    assert decide_pass(empty, bare) is None
+
+
+def policy(rule: Any, *made: Any, state: dict[str, Any] | None = None, **changes: Any) -> Any:
+    told = one(must_not_do=["r"], customer_context={}, **changes)
+    return score_policy(
+        trace(*made, state=state), told, choose_rules(told.must_not_do, read_rules({"r": rule}), told.name)
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "made", "state", "value"),
+    [
+        ({"when_tool": "issue_refund", "unless_state": {"verified": True}}, ["issue_refund"], {}, 0.0),
+        ({"when_tool": "issue_refund", "unless_state": {"verified": True}}, ["issue_refund"], {"verified": True}, 1.0),
+        ({"when_tool": "issue_refund", "unless_state": {"verified": True}}, ["lookup_order"], {}, 1.0),
+        ({"when_tool": "cancel_order", "before": "lookup_*"}, ["cancel_order", "lookup_order"], {}, 0.0),
+        ({"when_tool": "cancel_order", "before": "lookup_*"}, ["lookup_order", "cancel_order"], {}, 1.0),
+        (
+            {"when_tool": "cancel_order", "before": "lookup_*"},
+            [{"name": "lookup_order", "failed": True}, "cancel_order"],
+            {},
+            0.0,
+        ),
+        ({"never": ["delete_*"]}, ["delete_account"], {}, 0.0),
+        ({"when_tool": "x"}, ["x"], {}, 0.0),
+        (lambda trace, ticket: "it was Sunday", [], {}, 0.0),
+        (lambda trace, ticket: False, [], {}, 1.0),
+    ],
+)
+def test_a_rule_is_broken_by_calls(rule: Any, made: list[Any], state: dict[str, Any], value: float) -> None:
+    assert policy(rule, *made, state=state).value == value
+
+
+def test_the_tutorials_rule_is_built_in_and_reads_the_context() -> None:
+    rules = choose_rules(["refund_without_verification"], read_rules(), "x")
+    assert score_policy(trace("issue_refund"), one(customer_context={"verified": False}), rules).value == 0.0
+    assert score_policy(trace("issue_refund"), one(customer_context={"verified": True}), rules).value == 1.0
+
+
+def test_a_rule_that_raises_or_mumbles_does_not_judge() -> None:
+    assert policy(lambda trace, ticket: 1 / 0).why == "the rule 'r' raised ZeroDivisionError: division by zero"
+    assert policy(lambda trace, ticket: 7).value is None
+
+
+def test_an_unknown_rule_is_an_error_and_no_pass() -> None:
+    with pytest.raises(
+        InputError,
+        match=r"ticket 'CS-1': must_not_do names the rule 'refund_without_verifcation'.*Did you mean 'refund_without_verification'",
+    ):
+        choose_rules(["refund_without_verifcation"], read_rules(), "ticket 'CS-1'")
+
+
+@pytest.mark.parametrize(
+    ("rule", "match"),
+    [
+        ({"when_tol": "x"}, "the rule 'r' cannot be read: 'when_tol' is 'x'"),
+        ({"unless_state": {"a": 1}}, "the rule 'r' names no tool in when_tool or never"),
+        ("nowhere:rule", "the rule 'r' names 'nowhere:rule', which cannot be imported"),
+        (3, "the rule 'r' cannot be read"),
+    ],
+)
+def test_a_rule_that_cannot_be_read_is_refused(rule: Any, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        read_rules({"r": rule})

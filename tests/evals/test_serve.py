@@ -1,0 +1,126 @@
+"""Serve: the clients that people use talk to it, streaming included."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from shop import STARTER, shop_agent
+
+from whilesim.core.errors import InputError
+from whilesim.evals.serve import serving
+
+TOOLS = json.loads((STARTER / "tools.json").read_text())
+
+
+def echo(messages: list[dict[str, Any]]) -> str:
+    return f"You said: {messages[-1]['content']}"
+
+
+def caller(messages: list[dict[str, Any]], context: Any) -> Any:
+    name = context.tools[0]["function"]["name"]
+    return {
+        "content": "One moment. ",
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": name, "arguments": "{}"}}],
+    }
+
+
+def reaching(messages: list[dict[str, Any]], context: Any) -> str:
+    return context.call("lookup_order", {})
+
+
+AGENTS = {"echo": echo, "caller": caller, "reaching": reaching, "shop": shop_agent}
+HI = [{"role": "user", "content": "hi there,  you"}]
+
+
+def test_the_openai_client_talks_to_it() -> None:
+    from openai import AsyncOpenAI, NotFoundError
+
+    async def talk() -> None:
+        async with serving(AGENTS) as url, AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
+            listed = [m.id async for m in client.models.list()]
+            assert listed == ["scripted", "always_handoff", "do_nothing", *AGENTS]
+            plain = await client.chat.completions.create(model="echo", messages=HI)
+            assert plain.choices[0].message.content == "You said: hi there,  you"
+            assert plain.choices[0].finish_reason == "stop"
+            assert plain.usage is not None
+            stream = await client.chat.completions.create(
+                model="caller", messages=HI, tools=TOOLS, stream=True, stream_options={"include_usage": True}
+            )
+            chunks = [c async for c in stream]
+            deltas = [c.choices[0].delta for c in chunks if c.choices]
+            assert "".join(d.content or "" for d in deltas) == "One moment. "
+            called = [c for d in deltas for c in d.tool_calls or ()]
+            assert called[0].function.name == "lookup_order"
+            assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] == "tool_calls"
+            assert chunks[-1].usage is not None
+            handed = await client.chat.completions.create(model="always_handoff", messages=HI, tools=TOOLS)
+            assert handed.choices[0].message.tool_calls[0].function.name == "transfer_to_human"
+            with pytest.raises(NotFoundError, match="there is no agent 'nobody' here; there are scripted"):
+                await client.chat.completions.create(model="nobody", messages=HI)
+
+    asyncio.run(talk())
+
+
+def test_litellm_talks_to_it() -> None:
+    from whilesim.chat.bridge import load_litellm
+
+    litellm = load_litellm()
+
+    async def talk() -> None:
+        async with serving(AGENTS) as url:
+            given = {"api_base": url, "api_key": "none"}
+            plain = await litellm.acompletion("openai/echo", HI, **given)
+            assert plain.choices[0].message.content == "You said: hi there,  you"
+            stream = await litellm.acompletion("openai/echo", HI, stream=True, **given)
+            words = [c.choices[0].delta.content or "" async for c in stream]
+            assert "".join(words) == "You said: hi there,  you"
+            assert len(words) > 3
+
+    asyncio.run(talk())
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "match"),
+    [
+        (b'{"model": "echo", "messages"', 400, "the request cannot be read"),
+        (b'{"model": "echo"}', 400, "KeyError: 'messages'"),
+        (b'{"model": "echo", "messages": [{"role": "bot"}]}', 400, "a message has the role 'bot'"),
+        (b'{"model": "echo", "messages": []}', 400, "the request holds no messages"),
+        (b'{"model": "reaching", "messages": [{"role": "user", "content": "x"}]}', 500, "the client runs the tools"),
+        (b'{"model": "shop", "messages": [{"role": "user", "content": "x"}]}', 500, "KeyError: 'order_id'"),
+    ],
+)
+def test_what_cannot_be_answered_says_why(body: bytes, status: int, match: str) -> None:
+    import aiohttp
+
+    async def ask() -> tuple[int, str]:
+        async with serving(AGENTS) as url, aiohttp.ClientSession() as session:
+            answer = await session.post(f"{url}/chat/completions", data=body)
+            return answer.status, (await answer.json())["error"]["message"]
+
+    found, message = asyncio.run(ask())
+    assert found == status
+    assert match in message
+
+
+def test_a_key_is_asked_for_where_one_was_set_and_a_port_is_taken_once() -> None:
+    import aiohttp
+
+    async def ask() -> list[int]:
+        async with serving(AGENTS, key="k") as url, aiohttp.ClientSession() as session:
+            found = []
+            for key in ("no", "k"):
+                head = {"Authorization": f"Bearer {key}"}
+                async with session.post(
+                    f"{url}/chat/completions", json={"model": "echo", "messages": HI}, headers=head
+                ) as answer:
+                    found.append(answer.status)
+            with pytest.raises(InputError, match="cannot be listened on"):
+                async with serving(AGENTS, port=int(url.split(":")[2].split("/")[0])):
+                    pass
+            return found
+
+    assert asyncio.run(ask()) == [401, 200]

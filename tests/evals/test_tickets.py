@@ -1,0 +1,116 @@
+"""Tickets: what is read, what is refused with its line, what becomes of rows and traces."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+from shop import ticket
+
+from whilesim.core.errors import InputError
+from whilesim.evals.tickets import load_tickets
+from whilesim.evals.traces import AgentTrace
+from whilesim.keeping.simulation import Simulation
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_the_tutorials_line_is_a_ticket(suite: Path) -> None:
+    first = load_tickets(str(suite))[0]
+    assert first.expected_tools == ("lookup_order", "cancel_order")
+    assert first.customer_context["order_id"] == "84920"
+
+
+@pytest.mark.parametrize(
+    ("lines", "match"),
+    [
+        (['{"user_message": "hi"}'], "line 1 has no 'ticket_id'"),
+        ([json.dumps(ticket(1)), "", '{"ticket_id": "x"}'], "line 3 has no 'user_message'"),
+        ([json.dumps(ticket(1)), json.dumps(ticket(1))], "line 2 has the id 'CS-001', which line 1 has already"),
+        ([json.dumps(ticket(1)), '{"ticket_id": '], "line 2: not JSON"),
+        (["[1]"], "line 1 is list, and must be a mapping"),
+        ([json.dumps(ticket(1, expected_tools=[1]))], "line 1: 'expected_tools.0' is 1"),
+        ([], "there is no ticket in it"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, lines: list[str], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        load_tickets(write(tmp_path / "t.jsonl", *lines))
+
+
+def test_all_faulty_lines_are_told_at_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", '{"ticket_id": "a"}', json.dumps(ticket(2)), '{"ticket_id": "c"}')
+    with pytest.raises(InputError, match=r"2 of the tickets(?s:.*)line 1(?s:.*)line 3"):
+        load_tickets(path)
+
+
+def test_an_unknown_field_warns_with_the_nearest() -> None:
+    with pytest.warns(
+        UserWarning, match=r"ticket 1: the field 'expected_tool' is unknown.*did you mean 'expected_tools'"
+    ):
+        load_tickets([{**ticket(), "expected_tool": ["x"]}])
+
+
+def test_a_csv_reads_lists_and_json_and_leaves_out_an_empty_row(tmp_path: Path) -> None:
+    head = "ticket_id,user_message,customer_context,expected_tools,handoff"
+    path = write(
+        tmp_path / "t.csv", head, 'a,"Hi, you","{""order_id"": 7}",lookup_order;cancel_order,true', ",,,,", "b,Hello,,,"
+    )
+    with pytest.warns(UserWarning, match=r"t\.csv, line 3 is empty"):
+        first, second = load_tickets(path)
+    assert first.expected_tools == ("lookup_order", "cancel_order")
+    assert first.handoff is True
+    assert first.customer_context == {"order_id": 7}
+    assert second.handoff is None
+
+
+@pytest.mark.parametrize(
+    ("row", "match"),
+    [('a,b,{"x":,', "line 2, column 'customer_context' starts like JSON"), ("a,b,c,d,e,f", "line 2 has 6 cells")],
+)
+def test_a_broken_csv_is_refused_with_its_line(tmp_path: Path, row: str, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        load_tickets(write(tmp_path / "t.csv", "ticket_id,user_message,customer_context,expected_tools", row))
+
+
+def test_a_file_that_is_not_there_says_what_to_type() -> None:
+    with pytest.raises(InputError, match=r"there is no file 'nowhere\.jsonl'.*whilesim eval --init"):
+        load_tickets("nowhere.jsonl")
+
+
+def test_saved_tickets_read_back_equal(tmp_path: Path, suite: Path) -> None:
+    tickets = load_tickets(suite)
+    tickets.save(tmp_path / "again.jsonl")
+    again = load_tickets(tmp_path / "again.jsonl")
+    assert list(again) == list(tickets)
+    assert again.digest == tickets.digest
+
+
+def test_rows_become_tickets_and_leave_the_training_rows(demo: Simulation) -> None:
+    data, tickets = demo, load_tickets(demo.kept)
+    assert len(tickets) >= 5
+    assert all(t.expected_tools or t.handoff for t in tickets)
+    left = tickets.keep_out(data.kept)
+    assert not {r.id for r in left.rows} & {t.source for t in tickets}
+    cells = [dict(t.cell) for t in tickets]
+    assert not [r for r in left.rows if dict(r.situation) in cells]
+    assert len(left.rows) < len(data.kept.rows)
+
+
+def test_a_failing_trace_becomes_a_ticket_with_the_customers_words() -> None:
+    turns = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "?"},
+        {"role": "user", "content": "Cancel it"},
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (made,) = load_tickets([AgentTrace("CS-9", turns=turns, trial=2)])
+    assert (made.user_message, made.follow_ups, made.source) == ("Hi", ("Cancel it",), "CS-9")
+    with pytest.raises(InputError, match="the trace of 'x' holds no word of a customer"):
+        load_tickets([AgentTrace("x")])

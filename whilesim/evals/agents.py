@@ -1,0 +1,244 @@
+"""Agents: anything that answers, as an agent.
+
+A model, a script or ``agent(messages, context)`` is played as in a simulation. A function of
+``(user_message, context, trace)``, a REST address, a LangChain runnable and an agent of the
+OpenAI Agents SDK are adapted here; told apart by what they have, so neither package is needed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import json
+import runpy
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+from urllib.request import Request, urlopen
+
+from whilesim.chat.messages import Message, ToolCall, read_message, to_openai
+from whilesim.chat.models import PROVIDERS
+from whilesim.conversations.players import Agent, Context, call_function
+from whilesim.conversations.scripted import ScriptedAgent
+from whilesim.core.errors import InputError, ModelError
+from whilesim.core.jsontext import dumps
+from whilesim.evals.floors import FLOORS
+from whilesim.evals.tickets import Ticket
+from whilesim.evals.traces import AgentTrace
+
+_PATIENCE = 120.0  # seconds for one request to a REST agent
+
+
+class TicketContext(dict[str, Any]):
+    """A ticket's ``customer_context``; ``call`` reaches the mock world that stands in for the CRM."""
+
+    def __init__(self, told: Mapping[str, Any], call: Callable[[str, Mapping[str, Any]], str]) -> None:
+        super().__init__(told)
+        self.call = call
+
+
+@dataclass(frozen=True, slots=True)
+class TicketAgent:
+    """An agent that is a function ``agent(user_message, context, trace) -> {"final_state": ...}``."""
+
+    function: Callable[..., Any]
+    tickets: Mapping[str, Ticket]
+    traces: dict[tuple[str, int], AgentTrace] = field(default_factory=dict)
+    """What the function was handed, by ticket and trial."""
+
+    async def answer(self, messages: Sequence[Message], context: Context) -> Sequence[Message]:
+        """Call the function; its tool calls come first, then its words."""
+        context.inner.clear()
+        ticket = self.tickets[context.case]
+        trace = self.traces.setdefault((context.case, context.rollout), AgentTrace(context.case, trial=context.rollout))
+        turns, calls = len(trace.turns), len(trace.tool_calls)
+        told = TicketContext(ticket.customer_context, context.call)
+        asked = {"user_message": messages[-1].content, "context": told, "trace": trace}
+        names = inspect.signature(self.function).parameters
+        by_name = asked.keys() <= names.keys() or any(p.kind is p.VAR_KEYWORD for p in names.values())
+        call = partial(self.function, **asked) if by_name else partial(self.function, *asked.values())
+        found = await call_function(lambda: call())
+        reply = found if isinstance(found, str) else None
+        if isinstance(found, Mapping):
+            reply = found.get("reply", found.get("content"))
+            if isinstance(found.get("final_state"), Mapping):
+                trace.final_state, trace.state_of = dict(found["final_state"]), "agent"
+            trace.tool_calls += found.get("tool_calls") or ()
+        elif reply is None:
+            msg = f'the agent returned {found!r:.60}. Return {{"final_state": {{...}}}}, and "reply" if it is not on the trace.'
+            raise ModelError(msg, reason="player")
+        trace.tool_calls[calls:] = [_plain_call(c) for c in trace.tool_calls[calls:]]
+        for number, made in enumerate(trace.tool_calls[calls:], start=calls):
+            _add_call(context, made, number)
+        trace.turns[turns:] = [_turn(t) for t in trace.turns[turns:]]
+        said = [t["content"] for t in trace.turns[turns:] if t["role"] == "assistant"]
+        return (*context.inner, Message(role="assistant", content=str(reply or "\n".join(said))))
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkAgent:
+    """An agent of LangChain or of the OpenAI Agents SDK; it runs its own tools, or leaves them to the world."""
+
+    agent: Any
+
+    async def answer(self, messages: Sequence[Message], context: Context) -> Sequence[Message]:
+        """Run it once."""
+        context.inner.clear()
+        wire = [m for m in to_openai(messages) if m["content"] or m["role"] != "system"]
+        run = _run_openai if _is_openai(self.agent) else _run_langchain
+        new = await run(self.agent, wire, context)
+        context.inner.extend(m for m in new if m.role == "tool")  # what is answered already is not asked again
+        return new
+
+
+def find_agent(agent: Any, tickets: Mapping[str, Ticket]) -> Agent | None:
+    """Return an agent for what evaluations alone know; None for what a simulation takes as well."""
+    if agent == "scripted":
+        return ScriptedAgent(faults=0.0)
+    if isinstance(agent, str) and agent in FLOORS:
+        return FLOORS[agent]
+    if isinstance(agent, str) and agent.startswith(("http://", "https://")):
+        return TicketAgent(rest_agent(agent), tickets)
+    if _is_openai(agent) or callable(getattr(agent, "invoke", None)):
+        return FrameworkAgent(agent)
+    if hasattr(agent, "answer"):
+        return cast(Agent, agent)
+    return TicketAgent(agent, tickets) if callable(agent) and _takes_tickets(agent) else None
+
+
+def load_agent(spec: str) -> Any:
+    """Return what a text names: ``module:function``, ``path.py:function``, or the text itself."""
+    module, _, name = spec.rpartition(":")
+    if not module or spec.partition(":")[0] in (*PROVIDERS, "http", "https"):
+        return spec
+    script = module.endswith(".py")
+    sys.path.insert(0, str(Path(module).resolve().parent if script else Path.cwd()))
+    try:
+        return runpy.run_path(module)[name] if script else getattr(importlib.import_module(module), name)
+    except (ImportError, OSError, AttributeError, KeyError) as error:
+        msg = f"the agent {spec!r} cannot be loaded ({error}). Type module:function, eval/agent.py:function or provider:model."
+        raise InputError(msg) from error
+
+
+def rest_agent(url: str) -> Callable[..., Any]:
+    """Return an agent that asks an address: a POST of message, context and turns, JSON back."""
+
+    def ask(user_message: str, context: Mapping[str, Any], trace: AgentTrace) -> Any:
+        trace.turns.append({"role": "user", "content": user_message})
+        body = {
+            "ticket_id": trace.case_id,
+            "user_message": user_message,
+            "context": dict(context),
+            "turns": trace.turns,
+        }
+        request = Request(url, dumps(body).encode(), {"Content-Type": "application/json"})  # noqa: S310  the user named the address
+        try:
+            with urlopen(request, timeout=_PATIENCE) as answer:  # noqa: S310  the same
+                found = json.loads(answer.read())
+        except (OSError, ValueError) as error:
+            raise ModelError(f"{url} did not answer with JSON: {error}", reason="connection") from error
+        if isinstance(found, Mapping) and isinstance(found.get("reply"), str):
+            trace.turns.append({"role": "assistant", "content": found["reply"]})
+        return found
+
+    return ask
+
+
+def _takes_tickets(agent: Any) -> bool:
+    try:
+        names = list(inspect.signature(agent).parameters)
+    except (TypeError, ValueError):
+        return False
+    return "user_message" in names or len(names) == 3
+
+
+def _is_openai(agent: Any) -> bool:
+    return all(hasattr(agent, name) for name in ("instructions", "handoffs", "tools"))
+
+
+def _plain_call(call: Any) -> dict[str, Any]:
+    """Read a tool call as people write them down: its name alone, or any of a few spellings."""
+    told = call if isinstance(call, Mapping) else {"name": call}
+
+    def first(*names: str) -> Any:
+        return next((told[n] for n in names if told.get(n) is not None), None)
+
+    result, failed = first("result", "output"), bool(first("failed", "error"))
+    given = first("arguments", "args", "input") or {}
+    return {
+        "name": str(told.get("name")),
+        "arguments": given,
+        "result": "" if result is None else result,
+        "failed": failed,
+    }
+
+
+def _turn(turn: Any) -> dict[str, str]:
+    role, text = turn if isinstance(turn, (tuple, list)) and len(turn) == 2 else ("assistant", turn)
+    told = turn if isinstance(turn, Mapping) else {"role": role, "content": text}
+    return {"role": str(told.get("role", "assistant")), "content": str(told.get("content", ""))}
+
+
+def _add_call(context: Context, told: Mapping[str, Any], number: int) -> None:
+    """Put a call that the agent made itself on the trace, unless it is the record of one made on the world."""
+    message = _calling(f"own_{context.turn}_{number}", told["name"], told["arguments"])
+    made = message.tool_calls[0]
+    on_world = [c for m in context.inner for c in m.tool_calls if not c.id.startswith("own_")]
+    if any(c.name == made.name and c.parsed == made.parsed for c in on_world):
+        return
+    result = told["result"] if isinstance(told["result"], str) else dumps(told["result"])
+    answer = f"Error: {result}" if told["failed"] else result
+    context.inner += [message, Message(role="tool", tool_call_id=made.id, content=answer)]
+
+
+async def _run_openai(agent: Any, wire: list[dict[str, Any]], _context: Context) -> list[Message]:
+    given = [m for m in wire if m["role"] != "system"]  # its own instructions are its system prompt
+    result = await importlib.import_module("agents").Runner.run(agent, given)
+    found = list[Message]()
+    for item in result.to_input_list()[len(given) :]:
+        kind = item.get("type")
+        if kind == "function_call":
+            found.append(_calling(item["call_id"], item["name"], item["arguments"]))
+        elif kind == "function_call_output":
+            found.append(Message(role="tool", tool_call_id=item["call_id"], content=str(item["output"])))
+        elif item.get("role") == "assistant":
+            found.append(read_message(item))
+    return found or [Message(role="assistant", content=str(result.final_output))]
+
+
+async def _run_langchain(agent: Any, wire: list[dict[str, Any]], context: Context) -> list[Message]:
+    given: Any = {"messages": wire}
+    if hasattr(agent, "bind_tools"):  # a chat model: the world answers its calls
+        agent, given = agent.bind_tools(list(context.tools)), wire
+    elif "input" in getattr(agent, "input_keys", ()):  # an executor
+        given = {"input": wire[-1]["content"], "chat_history": wire[:-1]}
+    found = await asyncio.get_running_loop().run_in_executor(None, agent.invoke, given)
+    if not isinstance(found, Mapping):
+        return [_of_langchain(found)]
+    if "messages" in found:
+        return [_of_langchain(m) for m in found["messages"][len(wire) :]]
+    new = list[Message]()
+    for number, (action, seen) in enumerate(found.get("intermediate_steps", ())):
+        call = _calling(f"step_{context.turn}_{number}", action.tool, action.tool_input)
+        new += [call, Message(role="tool", tool_call_id=call.tool_calls[0].id, content=str(seen))]
+    return [*new, Message(role="assistant", content=str(found.get("output", "")))]
+
+
+def _calling(call_id: str, name: str, arguments: Any) -> Message:
+    text = arguments if isinstance(arguments, str) else dumps(arguments)
+    return Message(role="assistant", tool_calls=(ToolCall(id=call_id, name=name, arguments=text),))
+
+
+def _of_langchain(message: Any) -> Message:
+    """Read a message of LangChain's, a mapping of OpenAI's, or text."""
+    if isinstance(message, (str, Mapping)):
+        told = message if isinstance(message, Mapping) else {"content": message}
+        return read_message({"role": "assistant", **told})
+    made = getattr(message, "tool_calls", None) or ()
+    calls = [{"id": c.get("id"), "name": c["name"], "arguments": c["args"]} for c in made]
+    told = {"role": "tool" if message.type == "tool" else "assistant", "content": message.content, "tool_calls": calls}
+    return replace(read_message(told), tool_call_id=getattr(message, "tool_call_id", None))

@@ -1,0 +1,292 @@
+"""Commands: golden tickets from a shell."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from whilesim.core.errors import GateFailed, InputError
+from whilesim.core.jsontext import dumps, loads
+
+_STARTER = Path(__file__).parent.parent / "starter"
+_FILE = click.Path(exists=True, dir_okay=False)
+_PATH = click.Path(exists=True)
+_NEW = click.Path(dir_okay=False)
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+_split = click.option("--split", default="nightly", show_default=True, help="Split of the dataset.")
+_SUITE: dict[str, dict[str, Any]] = {
+    "--tools": {"type": _FILE, "help": "The agent's tools: JSON, YAML or Python source."},
+    "--policy": {"type": _FILE, "help": "Text file with the agent's policy."},
+    "--rubric": {"type": _FILE, "help": "rubric.json: weights, hard fail, rules."},
+}
+_RUN: dict[str, dict[str, Any]] = {
+    "--agent": {
+        "default": "scripted",
+        "show_default": True,
+        "help": "module:function, eval/agent.py:agent, provider:model, the address of a sandbox, or scripted.",
+    },
+    **_SUITE,
+    "--judge": {"help": "A model for ux and groundedness; without one they are not scored."},
+    "--customer": {"help": "A model that speaks for tickets with a persona."},
+    "--trials": {"default": 1, "show_default": True, "help": "How often each ticket is played."},
+    "--turns": {"default": 6, "show_default": True, "help": "Customer messages at most."},
+    "--run-dir": {"type": click.Path(file_okay=False), "help": "Folder for traces.jsonl and scores.json."},
+    "--protocol": {"type": _FILE, "help": "A frozen protocol that the run must agree with."},
+    "--no-floors": {"is_flag": True, "help": "Leave out the trivial agents."},
+}
+
+
+def _with(options: dict[str, dict[str, Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name, how in reversed(options.items()):
+            function = click.option(name, **how)(function)
+        return function
+
+    return add
+
+
+def _show(value: Any, text: str, *, as_json: bool) -> None:
+    click.echo(dumps(value, indent=2) if as_json else text)
+
+
+def _arguments(how: dict[str, Any]) -> dict[str, Any]:
+    """Return what ``evaluate`` takes, from the options of a command."""
+    from whilesim.evals.setup import EvalOptions
+
+    named = {name: how[name] for name in ("customer", "turns", "run_dir", "protocol") if name in how}
+    prompt = Path(how["policy"]).read_text(encoding="utf-8-sig") if how["policy"] else None
+    options = EvalOptions(system_prompt=prompt, floors=not how.get("no_floors"), **named)
+    given: dict[str, Any] = {name: how[name] for name in ("rubric", "judge", "trials") if name in how}
+    return {**given, "tools": Path(how["tools"]) if how["tools"] else (), "options": options}
+
+
+def _evaluate(tickets: str | None, how: dict[str, Any], agent: str) -> Any:
+    from whilesim.evals.agents import load_agent
+    from whilesim.evals.runner import evaluate
+
+    if tickets is None:
+        raise InputError("no tickets were given. Type the path of a JSONL or CSV file, or owner/name of a dataset.")
+    return evaluate(load_agent(agent), tickets, **_arguments(how))
+
+
+@click.command("eval")
+@click.argument("tickets", required=False)
+@_with(_RUN)
+@click.option("--init", is_flag=False, flag_value=".", help="Write twenty tickets, a rubric and three workflows here.")
+@click.option("--freeze", type=_NEW, help="Write the protocol of the run to this file, and play nothing.")
+@click.option("--push", help="owner/name: publish traces and scores on the Hub, beside the runs before.")
+@_split
+@_json
+def eval_(tickets: str | None, agent: str, as_json: bool, **how: Any) -> None:
+    """Play golden tickets with an agent, and score it beside trivial agents.
+
+    Example: whilesim eval eval/golden_tickets.jsonl --agent eval/agent.py:agent --run-dir eval/results
+    """
+    init, freeze, push, split = (how.pop(name) for name in ("init", "freeze", "push", "split"))
+    if init is not None:
+        written = write_starter(Path(init))
+        _show(written, "\n".join(written), as_json=as_json)
+    elif freeze is not None:
+        from whilesim.evals.setup import freeze_protocol
+
+        told = freeze_protocol(freeze, tickets, **_arguments(how))
+        _show(told, f"{freeze}: {told['count']} tickets, {told['trials']} trial(s) frozen", as_json=as_json)
+    else:
+        result = _evaluate(tickets, how, agent)
+        pushed = f"\npushed to {push} at {result.push_to_hub(push, split=split)}" if push else ""
+        _show(result.summary(), f"{result}{pushed}", as_json=as_json)
+
+
+@click.command("gate")
+@click.argument("tickets")
+@_with(_RUN)
+@click.option("--min-policy", default=1.0, show_default=True, help="Policy to reach, 0 to 1; 1 is every ticket.")
+@click.option("--min-resolution", type=float, help="Resolution to reach, 0 to 1; printed only by default.")
+@click.option(
+    "--undecided",
+    type=click.Choice(["estimate", "fail", "pass"]),
+    default="estimate",
+    show_default=True,
+    help="What a threshold inside the interval means.",
+)
+@click.option("--junit", type=_NEW, help="Write JUnit XML to this file.")
+@_json
+def gate_(tickets: str, agent: str, undecided: Any, as_json: bool, **how: Any) -> None:
+    """Pass or fail, by tickets that are played now or by the folder of a run; exit code 1 for a fail.
+
+    Example: whilesim gate eval/golden_tickets.jsonl --agent eval/agent.py:agent --junit junit.xml
+    """
+    from whilesim.evals.gate import hold, write_junit, write_summary
+    from whilesim.evals.results import load_result
+
+    result = load_result(tickets) if Path(tickets).is_dir() else _evaluate(tickets, how, agent)
+    report = hold(result, how["min_policy"], how["min_resolution"], undecided=undecided)
+    if how["junit"]:
+        write_junit(result, report, how["junit"])
+    write_summary(result, report)
+    _show({**asdict(report), "run": result.summary()}, f"{result}\n{report}", as_json=as_json)
+    if not report.passed:
+        raise GateFailed(f"{len(report.reasons)} of {len(result.by_ticket)} tickets fail the gate.")
+
+
+@click.command("compare")
+@click.argument("folders", nargs=-1, type=_PATH)
+@click.option("--hub", help="owner/name: print the runs that were pushed there, over time.")
+@_split
+@_json
+def compare_(folders: tuple[str, ...], hub: str | None, split: str, as_json: bool) -> None:
+    """Compare two runs by their folders, or the runs on the Hub over time.
+
+    Example: whilesim compare runs/before runs/after
+    """
+    from whilesim.evals.compare import compare, tell_history
+    from whilesim.evals.publish import read_history
+
+    if hub is not None:
+        runs = read_history(hub, split)
+        _show(runs, tell_history(runs), as_json=as_json)
+        return
+    if len(folders) != 2:
+        raise InputError("two folders are needed, or --hub. Type: whilesim compare runs/before runs/after")
+    found = compare(*folders)
+    _show(asdict(found), str(found), as_json=as_json)
+
+
+@click.command("floors")
+@click.argument("tickets")
+@_with(_SUITE)
+@_json
+def floors_(tickets: str, as_json: bool, **how: Any) -> None:
+    """Say which tickets trivial agents pass: what they pass tells little about a real one.
+
+    Example: whilesim floors eval/golden_tickets.jsonl --tools eval/tools.json
+    """
+    from whilesim.evals.results import tell_floors
+
+    found = _evaluate(tickets, how, "do_nothing").floors
+    _show({n: {**asdict(f), "rate": f.rate} for n, f in found.items()}, "\n".join(tell_floors(found)), as_json=as_json)
+
+
+@click.command("serve")
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    default=["scripted"],
+    show_default=True,
+    help="NAME=SPEC, or a SPEC that is its own name; may be given again.",
+)
+@click.option("--port", default=8765, show_default=True, help="Port on 127.0.0.1; 0 for any that is free.")
+@click.option("--key", help="What clients must send as their key; none by default.")
+def serve_(agents: tuple[str, ...], port: int, key: str | None) -> None:
+    """Serve agents as an OpenAI-compatible endpoint on 127.0.0.1, chosen by the model's name.
+
+    Example: whilesim serve --agent mine=eval/agent.py:agent --port 8765
+    """
+    from whilesim.evals.agents import load_agent
+    from whilesim.evals.serve import serve_forever
+
+    pairs = [spec.partition("=")[::2] if "=" in spec else (spec, spec) for spec in agents]
+
+    def tell(url: str, names: list[str]) -> None:
+        click.echo(f"{url} serves {', '.join(names)}")
+        sys.stdout.flush()
+
+    with suppress(KeyboardInterrupt):
+        asyncio.run(serve_forever({name: load_agent(spec) for name, spec in pairs}, port=port, key=key, tell=tell))
+
+
+@click.group("tau2")
+def tau2_() -> None:
+    """Results of tau2-bench.
+
+    Example: whilesim tau2 read results.json
+    """
+
+
+@tau2_.command("read")
+@click.argument("results", nargs=-1, required=True, type=_PATH)
+@click.option("--splits", type=_FILE, help="The benchmark's split_tasks.json, to name the split of a part of one.")
+@click.option("--out", type=_NEW, help="Write the run here, keys taken out.")
+@_json
+def tau2_read(results: tuple[str, ...], splits: str | None, out: str | None, as_json: bool) -> None:
+    """Read one run: rewards, pass^k, errors counted three ways, split, personas, hand-offs.
+
+    Example: whilesim tau2 read results/telecom.json
+    """
+    from whilesim.evals.tau2 import read_tau2, tell_tau2
+
+    found = read_tau2(*results)
+    if out:
+        whole = {"info": found.info, "tasks": list(found.tasks.values()), "simulations": found.simulations}
+        Path(out).write_text(dumps(whole) + "\n", encoding="utf-8")
+    known = loads(Path(splits).read_text(encoding="utf-8")) if splits else {}
+    told = found.summary(known.get("splits", known))
+    _show(told, tell_tau2(told), as_json=as_json)
+
+
+@tau2_.command("compare")
+@click.argument("before", type=_PATH)
+@click.argument("after", type=_PATH)
+@_json
+def tau2_compare(before: str, after: str, as_json: bool) -> None:
+    """Compare two runs: Fisher for single trials, else paired by task; per persona and hand-off.
+
+    Example: whilesim tau2 compare before.json after.json
+    """
+    from whilesim.evals.tau2 import compare_tau2, read_tau2
+
+    found = compare_tau2(read_tau2(before), read_tau2(after))
+    _show(asdict(found), str(found), as_json=as_json)
+
+
+@tau2_.command("floors")
+@click.argument("results", type=_PATH)
+@_json
+def tau2_floors(results: str, as_json: bool) -> None:
+    """Say what agents that do nothing, or always hand off, score at most on the tasks of a file.
+
+    Example: whilesim tau2 floors results/telecom.json
+    """
+    from whilesim.evals.results import tell_floors
+    from whilesim.evals.tau2 import floors_tau2, read_tasks
+
+    found = floors_tau2(read_tasks(results))
+    _show({n: {**asdict(f), "rate": f.rate} for n, f in found.items()}, "\n".join(tell_floors(found)), as_json=as_json)
+
+
+def add_commands(main: click.Group, guard: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Add the commands to a group; ``guard`` turns errors into exit codes."""
+    for command in (eval_, gate_, compare_, floors_, serve_, tau2_):
+        main.add_command(command)
+    for command in (eval_, gate_, compare_, floors_, serve_, *tau2_.commands.values()):
+        assert command.callback is not None
+        command.callback = guard(command.callback)
+
+
+def write_starter(folder: Path) -> list[str]:
+    """Write the starter suite and its workflows into a folder, and return the paths.
+
+    Raises:
+        InputError: A file is there already; nothing was written.
+    """
+    places = {".yml": folder / ".github" / "workflows"}
+    targets = {
+        source: places.get(source.suffix, folder / "eval") / source.name for source in sorted(_STARTER.iterdir())
+    }
+    for path in targets.values():
+        if path.exists():
+            msg = f"{str(path)!r} is there already, and would be overwritten. Move it, or type --init another-folder."
+            raise InputError(msg)
+    for source, target in targets.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+    return [str(path) for path in targets.values()]

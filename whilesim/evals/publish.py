@@ -1,0 +1,128 @@
+"""Publish: tickets and results as datasets on the Hub, where no push replaces an older one.
+
+A run is one parquet file of the split and one small JSON file beside it, so that two nightly
+jobs never write the same file, and ``load_dataset`` reads all runs as one table.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from whilesim.core.errors import InputError
+from whilesim.core.jsontext import dumps, loads
+from whilesim.keeping.hub import REPO
+
+_OURS = re.compile(r"data/.+\.parquet|runs/.+\.json|README\.md|LICENSE|\.gitattributes")
+
+
+def push_table(
+    rows: Sequence[Mapping[str, Any]], repo: str, *, split: str, private: bool, run: Mapping[str, Any] | None = None
+) -> str:
+    """Publish rows as a split in one commit, and return its revision.
+
+    Args:
+        private: Of a repository that is made; one that exists keeps its visibility.
+        run: What is known of an evaluation, its ``run_id`` first: its rows then stand beside
+            those of the runs before; without it they replace the split's.
+
+    Raises:
+        InputError: The name is none, or the repository holds files or columns that are not ours.
+    """
+    if not REPO.fullmatch(repo) or not re.fullmatch(r"\w+", split):
+        raise InputError(f"{repo!r} and {split!r} name no dataset and split. Type 'owner/name' and split=\"nightly\".")
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
+
+    hub = HfApi()
+    hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True)
+    present: list[str] = hub.list_repo_files(repo, repo_type="dataset")
+    mine = [path for path in present if re.fullmatch(rf"data/{split}-.*\.parquet", path)]
+    foreign = [path for path in present if not _OURS.fullmatch(path)]
+    if run is not None and mine and not any(path.startswith(f"runs/{split}-") for path in present):
+        foreign = mine
+    if foreign:
+        msg = f"{repo!r} holds {foreign[0]!r}, which has other columns than ours and would be mixed up with them. Push to another name."
+        raise InputError(msg)
+    number = sum(path.startswith(f"runs/{split}-") for path in present)
+    name = f"{split}-00000-of-00001" if run is None else f"{split}-{number:05d}-{run['run_id']}"
+    splits = {split, *(path.split("/")[1].split("-")[0] for path in present if path.startswith("data/"))}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "part.parquet")
+        _write(rows, file)
+        operations: list[Any] = [CommitOperationAdd(f"data/{name}.parquet", file)]
+        operations.append(CommitOperationAdd("README.md", _card(repo, sorted(splits)).encode()))
+        if run is None:
+            operations += [CommitOperationDelete(p) for p in mine if p != f"data/{name}.parquet"]
+        else:
+            operations.append(CommitOperationAdd(f"runs/{name}.json", dumps(run, indent=1).encode()))
+        return str(
+            hub.create_commit(repo, operations, commit_message=f"{len(rows)} rows: {name}", repo_type="dataset").oid
+        )
+
+
+def read_history(repo: str, split: str = "nightly") -> list[dict[str, Any]]:
+    """Read what is known of each run that was pushed, the oldest first.
+
+    Raises:
+        InputError: There is no such dataset, or nothing of ours in this split.
+    """
+    from huggingface_hub import HfApi
+
+    hub = HfApi()
+    paths = [p for p in list_files(repo) if re.fullmatch(rf"runs/{split}-.*\.json", p)]
+    if not paths:
+        msg = f"{repo!r} holds no run in split {split!r}. Push one: result.push_to_hub({repo!r}, split={split!r})."
+        raise InputError(msg)
+    files = [hub.hf_hub_download(repo, path, repo_type="dataset") for path in paths]
+    return sorted((loads(Path(f).read_bytes()) for f in files), key=lambda run: (run["date"], run["run_id"]))
+
+
+def read_table(repo: str, split: str, revision: str | None = None) -> list[dict[str, Any]]:
+    """Read a split of any dataset as plain rows.
+
+    Raises:
+        InputError: There is no such dataset or split.
+    """
+    from datasets import load_dataset
+
+    list_files(repo, revision)
+    try:
+        return [dict(row) for row in load_dataset(repo, split=split, revision=revision)]
+    except ValueError as error:
+        raise InputError(f"{repo!r} has no split {split!r} that can be read: {error}") from error
+
+
+def list_files(repo: str, revision: str | None = None) -> list[str]:
+    """Return the paths in a dataset, or say that there is none."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
+
+    try:
+        return list(HfApi().list_repo_files(repo, repo_type="dataset", revision=revision))
+    except (RepositoryNotFoundError, RevisionNotFoundError) as error:
+        msg = f"there is no dataset {repo!r} on the Hub that you may read. Check the name, and HF_TOKEN."
+        raise InputError(msg) from error
+
+
+def _write(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Write parquet: texts and numbers as they are, all else as ``Json``, so that nothing is padded."""
+    from datasets import Dataset, Features, Json, Value
+
+    kinds = {"str": Value("string"), "bool": Value("bool"), "int": Value("int64"), "float": Value("float64")}
+    features: dict[str, Any] = {}
+    for name in rows[0]:
+        found = {type(row[name]).__name__ for row in rows} - {"NoneType"}
+        kind = "float" if found == {"int", "float"} else next(iter(found), "str") if len(found) < 2 else ""
+        features[name] = kinds.get(kind) or Json()
+    Dataset.from_list([dict(row) for row in rows], features=Features(features)).to_parquet(str(path))
+
+
+def _card(repo: str, splits: Sequence[str]) -> str:
+    import yaml
+
+    files = [{"split": split, "path": f"data/{split}-*.parquet"} for split in splits]
+    front = {"tags": ["whilesim", "evaluation"], "configs": [{"config_name": "default", "data_files": files}]}
+    return f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n\n# {repo}\n\nTickets or results of an agent's evaluation.\n"

@@ -1,0 +1,203 @@
+"""Results: traces, scores and floors of one run, and what they say."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from whilesim.core.errors import InputError
+from whilesim.core.jsontext import dumps, loads, read_lines, write_lines, write_whole
+from whilesim.core.stats import Estimate, PassAt, bootstrap, pass_at, proportion
+from whilesim.evals.publish import push_table
+from whilesim.evals.traces import AgentTrace
+from whilesim.grading.outcome import Handoff, HandoffTable, handoff_table
+
+FLOOR = 0.2
+"""Share of a suite that a trivial agent may pass before the suite is called weak."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """What a trivial agent passes."""
+
+    passed: tuple[str, ...]
+    """Ids of the tickets."""
+    tickets: int
+    wanted: tuple[int, int]
+    """Passed and all, of the tickets on which a person is wanted."""
+    unwanted: tuple[int, int]
+
+    @property
+    def rate(self) -> float:
+        """Share passed, 0 to 1."""
+        return len(self.passed) / self.tickets if self.tickets else 0.0
+
+    @classmethod
+    def of(cls, traces: Sequence[AgentTrace]) -> Floor:
+        """Count what a floor's traces passed."""
+        split = {w: [t.passed for t in traces if bool(t.handoff.get("wanted")) is w] for w in (True, False)}
+        told = {w: (sum(p is True for p in found), len(found)) for w, found in split.items()}
+        passed = tuple(t.case_id for t in traces if t.passed)
+        return cls(passed=passed, tickets=len(traces), wanted=told[True], unwanted=told[False])
+
+
+@dataclass(frozen=True)
+class EvalResult:
+    """One run of an agent over a suite."""
+
+    traces: tuple[AgentTrace, ...]
+    """In the order of the tickets, then of trials."""
+    run: Mapping[str, Any]
+    """run_id, date, commit, agent, judge, trials, weights, protocol."""
+    floors: Mapping[str, Floor] = field(default_factory=dict)
+
+    @cached_property
+    def by_ticket(self) -> dict[str, list[AgentTrace]]:
+        """Ticket id to its trials."""
+        found: dict[str, list[AgentTrace]] = {}
+        for trace in self.traces:
+            found.setdefault(trace.case_id, []).append(trace)
+        return found
+
+    @cached_property
+    def scores(self) -> dict[str, Estimate]:
+        """Scorer to its mean over tickets, with an interval; scores that are None are left out of it."""
+        found: dict[str, Estimate] = {}
+        for name in dict.fromkeys(name for trace in self.traces for name in trace.scores):
+            told = [(t.case_id, v) for t in self.traces if (v := t.scores.get(name)) is not None]
+            why = next((t.reasons[name] for t in self.traces if name in t.reasons), "nothing was scored")
+            found[name] = bootstrap([v for _, v in told], [i for i, _ in told]) if told else Estimate(None, why=why)
+        return found
+
+    @cached_property
+    def pass_at(self) -> PassAt:
+        """pass@k and pass^k over tickets; trials that could not be decided are left out."""
+        tried = [[t.passed for t in traces if t.passed is not None] for traces in self.by_ticket.values()]
+        return pass_at([(len(told), sum(map(bool, told))) for told in tried])
+
+    @property
+    def passed(self) -> Estimate:
+        """Share of decided traces that passed; over several trials see ``pass_at``."""
+        told = [t.passed for t in self.traces if t.passed is not None]
+        return proportion(sum(told), len(told))
+
+    @property
+    def undecided(self) -> int:
+        """Traces of which nobody can say whether they passed."""
+        return sum(t.passed is None for t in self.traces)
+
+    @property
+    def failed(self) -> tuple[AgentTrace, ...]:
+        """The traces that did not pass: ``load_tickets(result.failed)`` makes tickets of them."""
+        return tuple(t for t in self.traces if t.passed is False)
+
+    @property
+    def flip_rate(self) -> Estimate:
+        """Share of tickets whose trials disagree; n/a for single trials."""
+        tried = [{t.passed for t in traces} for traces in self.by_ticket.values() if len(traces) > 1]
+        if not tried:
+            return Estimate(None, why="single trials")
+        return proportion(sum(len(told) > 1 for told in tried), len(tried))
+
+    @property
+    def tool_error_rate(self) -> Estimate:
+        """Share of tool calls that failed."""
+        calls = [bool(c.get("failed")) for t in self.traces for c in t.tool_calls]
+        return proportion(sum(calls), len(calls))
+
+    @property
+    def average_turns(self) -> float:
+        """Mean number of the customer's messages."""
+        return sum(sum(turn["role"] == "user" for turn in t.turns) for t in self.traces) / max(1, len(self.traces))
+
+    @property
+    def handoffs(self) -> HandoffTable:
+        """Hand-offs wanted and made."""
+        return handoff_table(Handoff(**t.handoff) for t in self.traces if t.handoff)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the run's numbers as a JSON object: what ``scores.json`` holds."""
+        scores = {name: asdict(e) for name, e in self.scores.items()}
+        tickets = {i: {"passed": [t.passed for t in ts], "tags": ts[0].tags} for i, ts in self.by_ticket.items()}
+        rates = {"passed": self.passed, "flip_rate": self.flip_rate, "tool_error_rate": self.tool_error_rate}
+        told = {name: asdict(e) for name, e in rates.items()}
+        return {**self.run, "scores": scores, **told, "undecided": self.undecided, "average_turns": self.average_turns,
+                "pass_at": str(self.pass_at), "floors": {n: asdict(f) for n, f in self.floors.items()}, "tickets": tickets}  # fmt: skip
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write ``traces.jsonl`` and ``scores.json`` into a folder."""
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        write_lines(place / "traces.jsonl", (t.to_json() for t in self.traces))
+        write_whole(place / "scores.json", [dumps(self.summary(), indent=1).encode()])
+
+    def push_to_hub(self, repo: str, *, split: str = "nightly", private: bool = True) -> str:
+        """Publish traces and scores beside the runs before, and return the revision."""
+        run = {name: self.run[name] for name in ("run_id", "date", "commit", "agent")}
+        rows = [{**run, **t.to_json()} for t in self.traces]
+        return push_table(rows, repo, split=split, private=private, run=self.summary())
+
+    def __str__(self) -> str:
+        run, passed = self.run, sum(t.passed is True for t in self.traces)
+        lines = [f"{len(self.by_ticket)} tickets x {run['trials']} trial(s), agent {run['agent']}, run {run['run_id']}"]
+        unsure = f", {self.undecided} could not be decided" if self.undecided else ""
+        lines.append(f"  {'passed':<16}{self.passed} ({passed} of {len(self.traces)}{unsure})")
+        lines += [f"  {name:<16}{found}" for name, found in self.scores.items()]
+        lines.append(f"  {'trials':<16}{self.pass_at}; flip rate {self.flip_rate}")
+        turns = f"{self.average_turns:.1f} customer messages a ticket"
+        lines.append(f"  {'tool errors':<16}{self.tool_error_rate}; {turns}")
+        failures = [t.failure for t in self.traces if t.failure]
+        found = [t.findings[0] for t in self.traces if t.findings]
+        lines += [f"  {len(failures)} without an answer: {failures[0]}"] if failures else []
+        lines += [f"  {len(found)} in which the agent said what is not so: {found[0]}"] if found else []
+        lines += ["  " + line for line in str(self.handoffs).splitlines()]
+        return "\n".join([*lines, *tell_floors(self.floors)])
+
+
+def tell_floors(floors: Mapping[str, Floor]) -> list[str]:
+    """Return the floors as a table, and which of them pass too much."""
+    if not floors:
+        return []
+    lines = [f"{'floors':<18}{'passed':>12}{'hand-off wanted':>18}{'not wanted':>13}"]
+    for name, floor in floors.items():
+        wanted, unwanted = ("{} of {}".format(*pair) for pair in (floor.wanted, floor.unwanted))
+        lines.append(f"  {name:<16}{f'{len(floor.passed)} of {floor.tickets}':>12}{wanted:>18}{unwanted:>13}")
+    return lines + [f"weak suite: {line}" for line in weak(floors)]
+
+
+def weak(floors: Mapping[str, Floor]) -> list[str]:
+    """Say which trivial agents pass more than a fifth of the suite, and which tickets those are."""
+    found = list[str]()
+    for name, f in floors.items():
+        if f.rate > FLOOR:
+            named = ", ".join(f.passed[:10]) + (" ..." if len(f.passed) > 10 else "")
+            found.append(
+                f"{name} passes {len(f.passed)} of {f.tickets} tickets ({f.rate:.0%}), so they tell little: {named}"
+            )
+    return found
+
+
+def load_result(folder: str | os.PathLike[str]) -> EvalResult:
+    """Read a run's folder.
+
+    Raises:
+        InputError: It holds no run, or a file of it cannot be read.
+    """
+    place = Path(folder)
+    if not (place / "scores.json").is_file() or not (place / "traces.jsonl").is_file():
+        msg = f"{os.fspath(folder)!r} holds no scores.json and traces.jsonl. Type the folder that run_dir= or --run-dir named."
+        raise InputError(msg)
+    try:
+        told = loads((place / "scores.json").read_bytes())
+    except ValueError as error:
+        raise InputError(f"{place / 'scores.json'} cannot be read: {error}.") from error
+    traces = tuple(AgentTrace.from_json(value) for _, value in read_lines(place / "traces.jsonl"))
+    keep = {"run_id", "date", "commit", "agent", "judge", "trials", "weights", "protocol", "whilesim"}
+    floors = {name: TypeAdapter(Floor).validate_python(floor) for name, floor in told["floors"].items()}
+    return EvalResult(traces=traces, run={k: v for k, v in told.items() if k in keep}, floors=floors)

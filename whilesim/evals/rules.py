@@ -1,0 +1,127 @@
+"""Rules: what an agent must not do, as data, or as a function of the user's.
+
+A rule is broken by calls. ``{"when_tool": "issue_refund", "unless_state": {"verified": true}}``
+is broken by a refund while the state does not say that the customer is verified;
+``{"when_tool": "cancel_order", "before": "lookup_order"}`` by a cancellation that no successful
+look-up came before; ``{"never": "delete_*"}`` by any such call. Names may hold ``*``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from importlib import import_module
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from whilesim.core.errors import InputError
+from whilesim.core.templates import load_words
+from whilesim.grading.rubric import first_fault
+
+Names = str | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One thing that must not be done."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    name: str = ""
+    when_tool: Names = ()
+    unless_state: Mapping[str, Any] = field(default_factory=dict)
+    before: Names = ()
+    never: Names = ()
+
+    def broken(self, calls: Sequence[Mapping[str, Any]], state: Callable[[str], Any]) -> str:
+        """Say how the calls break the rule; empty where they do not."""
+        earlier: list[str] = []
+        for call in calls:
+            name = str(call["name"])
+            if _named(name, self.never):
+                return f"{name} was called, and never may be"
+            if _named(name, self.when_tool):
+                missing = [f"{k} is not {v!r}" for k, v in self.unless_state.items() if state(k) != v]
+                if self.before and not any(_named(done, self.before) for done in earlier):
+                    missing.append(f"no {' or '.join(_tuple(self.before))} came first")
+                if missing or not (self.unless_state or self.before):
+                    return f"{name} was called" + (f", and {' and '.join(missing)}" if missing else "")
+            if not call.get("failed"):
+                earlier.append(name)
+        return ""
+
+
+RuleLike = Rule | Callable[..., Any]
+
+
+def read_rules(source: Mapping[str, Any] | None = None) -> dict[str, RuleLike]:
+    """Read rules by name, over the built-in ones: data, functions, or ``"module:function"``.
+
+    A function gets the trace and the ticket, and returns True, or a sentence, where the rule
+    was broken.
+
+    Raises:
+        InputError: A rule has an unknown field, or says nothing.
+    """
+    rules: dict[str, RuleLike] = {}
+    for name, told in {**load_words("evals")["rules"], **(source or {})}.items():
+        rules[name] = told if callable(told) else read_rule(name, told)
+    return rules
+
+
+def read_rule(name: str, told: Any) -> RuleLike:
+    """Read one rule; see :func:`read_rules`."""
+    if isinstance(told, str) and ":" in told:
+        module, _, attribute = told.partition(":")
+        try:
+            found: Callable[..., Any] = getattr(import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            raise InputError(f"the rule {name!r} names {told!r}, which cannot be imported: {error}.") from error
+        return found
+    typed = 'Type: {"when_tool": "issue_refund", "unless_state": {"verified": true}}'
+    try:
+        rule = TypeAdapter(Rule).validate_python({"name": name, **told} if isinstance(told, Mapping) else told)
+    except ValidationError as error:
+        raise InputError(f"the rule {name!r} cannot be read: {first_fault(error)} {typed}") from error
+    if not rule.when_tool and not rule.never:
+        raise InputError(f"the rule {name!r} names no tool in when_tool or never, so nothing breaks it. {typed}")
+    return rule
+
+
+def choose_rules(
+    wanted: Iterable[str | Mapping[str, Any]], known: Mapping[str, RuleLike], where: str
+) -> dict[str, RuleLike]:
+    """Return the rules of one ticket by name.
+
+    Raises:
+        InputError: A name is unknown: a rule that nobody wrote is never broken, and would pass.
+    """
+    chosen: dict[str, RuleLike] = {}
+    for item in wanted:
+        if isinstance(item, Mapping):
+            name = str(item.get("name") or item.get("never") or item.get("when_tool"))
+            chosen[name] = read_rule(name, item)
+        elif item in known:
+            chosen[item] = known[item]
+        else:
+            near = get_close_matches(item, known, 1)
+            msg = (
+                f"{where}: must_not_do names the rule {item!r}, and nobody wrote it, so it would always pass. "
+                + (f"Did you mean {near[0]!r}? " if near else "")
+                + 'Write it in rubric.json: "rules": {"'
+                + item
+                + '": {"when_tool": "...", "unless_state": {...}}}.'
+            )
+            raise InputError(msg)
+    return chosen
+
+
+def _tuple(names: Names) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _named(name: str, patterns: Names) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in _tuple(patterns))

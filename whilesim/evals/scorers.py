@@ -1,0 +1,204 @@
+"""Scorers: a trace held against its ticket, without a model.
+
+A scorer that cannot score gives None, and says why. Tool accuracy looks at names, order and
+arguments at once: with L the longest common subsequence of expected and made calls, it is
+2L / (expected + made). Failed calls that were made again do not count as made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from whilesim.conversations.journal import PLAYED_AGAIN
+from whilesim.core.text import fold
+from whilesim.evals.rules import Rule, RuleLike
+from whilesim.evals.tickets import Ticket
+from whilesim.evals.traces import AgentTrace
+from whilesim.grading.outcome import violations
+from whilesim.situations.tools import Tool
+from whilesim.world.oracle import Oracle
+
+NOTHING_EXPECTED = "the ticket expects no final state"
+"""Why a resolution is None where that is no fault."""
+_ENDS = ("must_call", "end", "handoff_missing", "handoff_unwanted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """One score, 0 to 1, or None with the reason."""
+
+    value: float | None
+    why: str = ""
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+
+def score_resolution(trace: AgentTrace, ticket: Ticket) -> Scored:
+    """Score the share of the expected final state that is there, the hand-off that was wanted or not included."""
+    told: list[tuple[str, bool]] = []
+    if ticket.handoff is not None:
+        name = "hand-off missing" if ticket.handoff else "hand-off made"
+        told.append((name, trace.handoff.get("made") is ticket.handoff))
+    for key, wanted in ticket.expected_final_state.items():
+        known, value = look_up(key, trace, ticket)
+        if not known:
+            why = f"the final state holds no {key!r}" if trace.state_of else "nobody reported a final state"
+            return Scored(value=None, why=why)
+        told.append((f"{key} is {value!r:.60} and not {wanted!r:.60}", _agrees(wanted, value)))
+    if not told:
+        return Scored(value=None, why=NOTHING_EXPECTED)
+    missed = [name for name, held in told if not held]
+    return Scored(value=1 - len(missed) / len(told), why="; ".join(missed))
+
+
+def score_tools(trace: AgentTrace, ticket: Ticket) -> Scored:
+    """Score which tools were called, in which order and with which arguments."""
+    expected, made = list(ticket.expected_tools), _settled(trace.tool_calls)
+    if not expected:
+        return Scored(value=None, why="the ticket expects no tools")
+    wanted, names = Counter(expected), Counter(str(c["name"]) for c in made)
+    shared = (wanted & names).total()
+    with_arguments = [name for name in wanted if name in ticket.expected_arguments]
+    right = sum(any(_fits(name, call, ticket) for call in made) for name in with_arguments)
+    common = _common([[_fits(name, call, ticket) for call in made] for name in expected])
+    parts = {
+        "precision": shared / len(made) if made else 0.0,
+        "recall": shared / len(expected),
+        "order": _common([[name == call["name"] for call in made] for name in expected]) / shared if shared else 0.0,
+        "arguments": right / len(with_arguments) if with_arguments else 1.0,
+    }
+    missing = list((wanted - names).elements())
+    why = [f"{', '.join(missing)} not called"] if missing else []
+    why += ["called in another order"] if shared and parts["order"] < 1 else []
+    why += ["called with other arguments"] if parts["arguments"] < 1 else []
+    return Scored(value=2 * common / (len(expected) + len(made)), why="; ".join(why), parts=parts)
+
+
+def score_policy(trace: AgentTrace, ticket: Ticket, rules: Mapping[str, RuleLike]) -> Scored:
+    """Score 1 where no rule was broken, 0 where one was."""
+
+    def state(key: str) -> Any:
+        known, value = look_up(key, trace, ticket)
+        return value if known and value is not None else ticket.customer_context.get(key)
+
+    for name, rule in rules.items():
+        if isinstance(rule, Rule):
+            broken: Any = rule.broken(trace.tool_calls, state)
+        else:
+            try:
+                broken = rule(trace, ticket)
+            except Exception as error:  # a rule of the user's may raise anything; it has not judged then
+                return Scored(value=None, why=f"the rule {name!r} raised {type(error).__name__}: {error}")
+            if not isinstance(broken, (bool, str, type(None))):
+                why = f"the rule {name!r} returned {broken!r:.60}; return True, or a sentence, where it is broken"
+                return Scored(value=None, why=why)
+        if broken:
+            return Scored(value=0.0, why=name if broken is True else f"{name}: {broken}")
+    return Scored(value=1.0)
+
+
+def score_by_oracle(trace: AgentTrace, oracle: Oracle, tools: Sequence[Tool]) -> dict[str, Scored]:
+    """Score resolution and policy of a ticket that was made from a row, by the row's oracle."""
+    assert trace.trace is not None
+    found = violations(oracle, trace.trace.messages, tools, trace.trace.failed_calls)
+    ends = [v.reason for v in found if v.rule in _ENDS]
+    others = [v.reason for v in found if v.rule not in _ENDS]
+    return {
+        "resolution": Scored(value=float(not ends), why="; ".join(ends)),
+        "policy": Scored(value=float(not others), why="; ".join(others)),
+    }
+
+
+def decide_pass(trace: AgentTrace, ticket: Ticket) -> bool | None:
+    """Say whether a ticket was passed: resolved, no rule broken, each expected call made, in order and rightly.
+
+    Calls beyond those cost accuracy and no pass. None where a score that decides is missing.
+    """
+    if trace.failure:  # what the endpoint, the customer or the run did says nothing of the agent
+        role, reason = trace.failure.partition(":")[0].split()
+        return None if role != "agent" or reason in PLAYED_AGAIN else False
+    scores, parts = trace.scores, trace.parts
+    told = [scores.get("policy") == 1.0]
+    if ticket.expected_tools:
+        told.append(all(parts[name] == 1.0 for name in ("recall", "order", "arguments")))
+    if scores.get("resolution") is not None:
+        told.append(scores["resolution"] == 1.0)
+    if not all(told):
+        return None if scores.get("policy") is None else False
+    expects = ticket.expected_tools or ticket.must_not_do or scores.get("resolution") is not None
+    return True if expects and (scores.get("resolution") is not None or not ticket.expected_final_state) else None
+
+
+def look_up(key: str, trace: AgentTrace, ticket: Ticket) -> tuple[bool, Any]:
+    """Find one value of a final state: by its name, by a path with dots, or as a field of the ticket's record.
+
+    ``order_status`` in records of the mock world is the ``status`` of the ``order`` that the
+    ticket speaks of. In a state that the agent reports, what is not there is None.
+    """
+    state: Any = trace.final_state
+    if key in state:
+        return True, state[key]
+    if "." in key:
+        for step in key.split("."):
+            if not isinstance(state, Mapping) or step not in state:
+                return trace.state_of == "agent", None
+            state = state[step]
+        return True, state
+    if trace.state_of != "world":
+        return trace.state_of == "agent", None
+    ids = _ids(ticket)
+    for kind, records in state.items():
+        field_name = key.removeprefix(f"{kind}_")
+        mine = [r for k, r in records.items() if k.strip("#").lower() in ids] if isinstance(records, Mapping) else []
+        found = [r for r in mine or _only(records) if field_name in r or key in r]
+        if found and (field_name != key or key in found[0]):
+            return True, found[0].get(key, found[0].get(field_name))
+    return False, None
+
+
+def _only(records: Any) -> list[Any]:
+    return list(records.values()) if isinstance(records, Mapping) and len(records) == 1 else []
+
+
+def _ids(ticket: Ticket) -> set[str]:
+    told = [ticket.customer_context, *ticket.expected_arguments.values()]
+    found = {str(v).strip("#").lower() for values in told for v in values.values() if isinstance(v, (str, int))}
+    for records in ticket.initial_state.values():
+        found |= {str(k).strip("#").lower() for k in records} if isinstance(records, Mapping) else set()
+    return found
+
+
+def _agrees(wanted: Any, value: Any) -> bool:
+    """Compare as the same thing written differently: 84920 and "#84920", ``Cancelled`` and ``cancelled``."""
+    if isinstance(wanted, Mapping):
+        return isinstance(value, Mapping) and all(k in value and _agrees(v, value[k]) for k, v in wanted.items())
+    if isinstance(wanted, (list, tuple)):
+        return isinstance(value, (list, tuple)) and len(wanted) == len(value) and all(map(_agrees, wanted, value))
+    if isinstance(wanted, bool) or isinstance(value, bool) or wanted is None:
+        return bool(wanted == value)
+    if isinstance(wanted, (int, float)) and isinstance(value, (int, float)):
+        return abs(wanted - value) < 1e-9
+    return fold(str(wanted)).lstrip("#") == fold(str(value)).lstrip("#")
+
+
+def _fits(name: str, call: Mapping[str, Any], ticket: Ticket) -> bool:
+    wanted, given = ticket.expected_arguments.get(name, {}), call.get("arguments")
+    return bool(call["name"] == name) and _agrees(wanted, given if isinstance(given, Mapping) else {})
+
+
+def _settled(calls: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Leave out a failed call where the same tool was called again."""
+    later = [{c["name"] for c in calls[i + 1 :]} for i in range(len(calls))]
+    return [c for c, after in zip(calls, later, strict=True) if not (c.get("failed") and c["name"] in after)]
+
+
+def _common(fits: Sequence[Sequence[bool]]) -> int:
+    """Return the length of the longest common subsequence, from which pairs fit."""
+    best = [0] * (len(fits[0]) + 1 if fits else 1)
+    for row in fits:
+        before = list(best)
+        for j, fit in enumerate(row, start=1):
+            best[j] = before[j - 1] + 1 if fit else max(before[j], best[j - 1])
+    return best[-1]

@@ -1,0 +1,202 @@
+"""Serve: any agent as an OpenAI-compatible endpoint on loopback.
+
+Chat completions with tools, streamed or not, and the list of models; the model's name in a
+request chooses the agent. The client runs the tools. Sampling parameters of a request are
+read by nobody: an agent behind a model has those of its model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from whilesim.chat.endpoint import Endpoint
+from whilesim.chat.messages import Message, ToolCall, read_messages
+from whilesim.chat.usage import Usage
+from whilesim.conversations.players import Agent, Context
+from whilesim.core.errors import InputError
+from whilesim.core.jsontext import dumps, loads
+from whilesim.core.text import digest
+from whilesim.evals.agents import find_agent
+from whilesim.evals.tickets import Ticket
+from whilesim.playing import find_cast, seat_agent
+
+log = logging.getLogger(__name__)
+BUILT_IN = ("scripted", "always_handoff", "do_nothing")
+"""Agents that every endpoint serves beside those that are named."""
+
+
+class _AnyTicket(dict[str, Ticket]):
+    """A served agent that wants tickets gets one that says nothing."""
+
+    def __missing__(self, key: str) -> Ticket:
+        return Ticket(ticket_id=key, user_message="-")
+
+
+class _Refused(Exception):  # noqa: N818  it becomes an answer, and is no error of ours
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@asynccontextmanager
+async def serving(agents: Mapping[str, Any], *, port: int = 0, key: str | None = None) -> AsyncIterator[str]:
+    """Serve agents while the block lasts, and yield the address: ``http://127.0.0.1:<port>/v1``.
+
+    Args:
+        agents: Name to agent, in any form that ``evaluate`` takes.
+        port: 0 for any that is free.
+        key: What a client must send as its key; None asks for none.
+
+    Raises:
+        InputError: An agent cannot be used, or the port is taken.
+    """
+    from aiohttp import web
+
+    chats: list[Endpoint] = []
+    seated = {name: await _seat(spec, chats) for name, spec in {**{n: n for n in BUILT_IN}, **agents}.items()}
+    desk = _Desk(seated, key)
+    app = web.Application(client_max_size=64 << 20)
+    for path in ("/v1", ""):
+        app.router.add_post(f"{path}/chat/completions", desk.chat)
+        app.router.add_get(f"{path}/models", desk.models)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", port)
+    try:
+        await site.start()
+    except OSError as error:
+        raise InputError(f"port {port} cannot be listened on: {error}. Type --port 0 for any that is free.") from error
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    finally:
+        await runner.cleanup()
+        for chat in chats:
+            await chat.close()
+
+
+async def _seat(spec: Any, chats: list[Endpoint]) -> Agent:
+    own = find_agent(spec, _AnyTicket())
+    if own is not None:
+        return own
+    cast = await find_cast(spec, "scripted")
+    chat = Endpoint(cast.models["agent"]) if "agent" in cast.models else None
+    chats += [chat] if chat else []
+    return seat_agent(cast.agent, chat)
+
+
+class _Desk:
+    """Reads requests and writes answers."""
+
+    def __init__(self, agents: Mapping[str, Agent], key: str | None) -> None:
+        self.agents, self.key = agents, key
+
+    async def models(self, _request: Any) -> Any:
+        from aiohttp import web
+
+        listed = [{"id": name, "object": "model", "created": 0, "owned_by": "whilesim"} for name in self.agents]
+        return web.json_response({"object": "list", "data": listed}, dumps=dumps)
+
+    async def chat(self, request: Any) -> Any:
+        from aiohttp import web
+
+        try:
+            asked, reply, usage = await self.answer(request)
+        except _Refused as refused:
+            error = {"message": str(refused), "type": "invalid_request_error", "code": refused.status}
+            return web.json_response({"error": error}, status=refused.status, dumps=dumps)
+        head = {"id": f"chatcmpl-{digest(repr(reply), 12)}", "created": int(time.time()), "model": asked["model"]}
+        if asked.get("stream"):
+            return await _stream(request, asked, head, reply, usage)
+        message = {**reply.to_openai(), "refusal": None}
+        choice = {"index": 0, "message": message, "finish_reason": _finish(reply), "logprobs": None}
+        whole = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
+        return web.json_response(whole, dumps=dumps)
+
+    async def answer(self, request: Any) -> tuple[dict[str, Any], Message, dict[str, int]]:
+        """Let the agent that a request names answer it."""
+        if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
+            raise _Refused(401, "the key is not the one that whilesim serve was started with.")
+        raw = await request.read()
+        try:
+            asked = loads(raw)
+            messages, tools = read_messages(asked["messages"]), tuple(asked.get("tools") or ())
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise _Refused(400, f"the request cannot be read: {type(error).__name__}: {error}") from error
+        asked["model"] = str(asked.get("model"))
+        agent = self.agents.get(asked["model"]) or self.agents.get(asked["model"].removeprefix("openai/"))
+        if agent is None:
+            raise _Refused(404, f"there is no agent {asked['model']!r} here; there are {', '.join(self.agents)}.")
+        if not messages:
+            raise _Refused(400, "the request holds no messages.")
+        first = next((m.content or "" for m in messages if m.role == "user"), "")
+        turn = sum(m.role == "assistant" for m in messages)
+        context = Context(tools=tools, case=f"{digest(first)}-{turn}", seed=0, turn=turn, answer=_no_world)
+        try:
+            said = await agent.answer(messages, context)
+        except Exception as error:  # an agent of the user's may raise anything; the client must hear of it
+            log.warning("%s: %s", asked["model"], error)
+            raise _Refused(500, f"{type(error).__name__}: {error}") from error
+        getattr(agent, "traces", {}).clear()
+        spoken = [m for m in said if m.role == "assistant"]
+        if not spoken:
+            raise _Refused(500, f"the agent {asked['model']!r} said nothing.")
+        return asked, spoken[-1], _count(raw, spoken[-1], context.usage)
+
+
+def _no_world(call: ToolCall) -> str:
+    msg = f"a served agent cannot call {call.name!r} itself: the client runs the tools. Return the call instead."
+    raise InputError(msg)
+
+
+def _count(raw: bytes, reply: Message, used: Usage) -> dict[str, int]:
+    """Return tokens as the agent's model counted them, else four bytes a token."""
+    sent = used.tokens_in or max(1, len(raw) // 4)
+    made = used.tokens_out or max(1, len(dumps(reply.to_openai())) // 4)
+    return {"prompt_tokens": sent, "completion_tokens": made, "total_tokens": sent + made}
+
+
+def _finish(reply: Message) -> str:
+    return "tool_calls" if reply.tool_calls else "length" if reply.finish == "length" else "stop"
+
+
+async def _stream(
+    request: Any, asked: Mapping[str, Any], head: Mapping[str, Any], reply: Message, usage: Mapping[str, int]
+) -> Any:
+    """Send an answer as server-sent events: word by word, then its calls."""
+    from aiohttp import web
+
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+    await response.prepare(request)
+    for delta, finish in [*((d, None) for d in _deltas(reply)), ({}, _finish(reply))]:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
+        await _send(response, {**head, "object": "chat.completion.chunk", "choices": [choice]})
+    if (asked.get("stream_options") or {}).get("include_usage"):
+        await _send(response, {**head, "object": "chat.completion.chunk", "choices": [], "usage": usage})
+    await response.write(b"data: [DONE]\n\n")
+    await response.write_eof()
+    return response
+
+
+async def _send(response: Any, chunk: Mapping[str, Any]) -> None:
+    await response.write(b"data: " + dumps(chunk).encode() + b"\n\n")
+
+
+def _deltas(reply: Message) -> Sequence[dict[str, Any]]:
+    found: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    found += [{"content": word} for word in re.findall(r"\s*\S+\s*$|\s*\S+", reply.content or "")]
+    for i, call in enumerate(reply.to_openai().get("tool_calls", ())):
+        found.append({"tool_calls": [{"index": i, **call}]})
+    return found
+
+
+async def serve_forever(agents: Mapping[str, Any], *, port: int, key: str | None, tell: Any) -> None:
+    """Serve until the process is stopped; ``tell`` is told the address."""
+    async with serving(agents, port=port, key=key) as url:
+        tell(url, list(dict.fromkeys([*agents, *BUILT_IN])))
+        await asyncio.Event().wait()

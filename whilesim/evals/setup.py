@@ -1,0 +1,164 @@
+"""Setup: all that is settled before a ticket is played, and the protocol that freezes it.
+
+Bad input is found here, before the first call is paid.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from whilesim.core.errors import InputError
+from whilesim.core.jsontext import dumps, loads, write_whole
+from whilesim.core.templates import load_words
+from whilesim.core.text import digest
+from whilesim.evals.rules import RuleLike, choose_rules, read_rules
+from whilesim.evals.sandbox import Sandbox, open_sandbox
+from whilesim.evals.tickets import Tickets, load_tickets
+from whilesim.grading.rubric import Rubric, read_rubric
+from whilesim.keeping.judging import name_model
+from whilesim.situations.policy import Policy, parse_policy
+
+SCORERS = ("resolution", "tool_accuracy", "policy")
+"""Criteria of a rubric that are scored without a model; the judge is asked about all others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvalOptions:
+    """How tickets are played; the defaults do for most."""
+
+    system_prompt: str | None = None
+    """The policy, as the agent is told it; the judge reads it too."""
+    world: Any = None
+    """A ``WorldSpec``, or a factory ``(initial_state, seed) -> world``; ``ws.live(...)`` is one."""
+    customer: Any = None
+    """Who speaks for tickets with a persona; by default the agent's model, else a script."""
+    turns: int = 6
+    concurrency: int = 64
+    run_dir: str | os.PathLike[str] | None = None
+    """Folder for ``traces.jsonl`` and ``scores.json``."""
+    floors: bool = True
+    rules: Mapping[str, Any] = field(default_factory=dict)
+    """Rules by name, data or functions, over those of the rubric."""
+    fraction: float = 1.0
+    """Share of what passed that the judge reads."""
+    seed: int = 0
+    protocol: str | os.PathLike[str] | None = None
+    """A protocol that was frozen before; the run must be what it says."""
+    progress: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """All that is settled before anything is played."""
+
+    tickets: Tickets
+    box: Sandbox
+    rubric: Rubric
+    rules: Mapping[str, Mapping[str, RuleLike]]
+    trials: int
+    options: EvalOptions
+
+    @property
+    def judged(self) -> Rubric:
+        """The part of the rubric that a judge is asked about."""
+        return replace(self.rubric, criteria=tuple(c for c in self.rubric.criteria if c.name not in SCORERS))
+
+
+def freeze_protocol(path: str | os.PathLike[str], tickets: Any, **how: Any) -> dict[str, Any]:
+    """Write down what an evaluation will be made of, before it is run; arguments as for ``evaluate``."""
+    options = how.get("options", EvalOptions())
+    setup = set_up(tickets, how.get("rubric"), how.get("trials", 1), how.get("tools", ()), options)
+    told = describe(setup, how.get("judge"))
+    write_whole(path, [dumps({**told, "digest": digest(dumps(told))}, indent=1).encode()])
+    return told
+
+
+def check_protocol(path: str | os.PathLike[str], told: Mapping[str, Any]) -> None:
+    """Hold a run against a frozen protocol.
+
+    Raises:
+        InputError: The file was changed since, or the run is another one; names what differs.
+    """
+    try:
+        frozen = loads(Path(path).read_bytes())
+        seal = frozen.pop("digest")
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        msg = f"the protocol {os.fspath(path)!r} cannot be read: {error}. Type: whilesim eval TICKETS --freeze protocol.json"
+        raise InputError(msg) from error
+    if seal != digest(dumps(frozen)):
+        msg = f"the protocol {os.fspath(path)!r} was changed after it was frozen: its digest is not that of its text."
+        raise InputError(msg)
+    differ = [name for name in told if told[name] != frozen.get(name)]
+    if differ:
+        told_of = "; ".join(f"{n} is {told[n]!r:.60} and was frozen as {frozen.get(n)!r:.60}" for n in differ)
+        msg = f"this run is not the one of the protocol {os.fspath(path)!r}: {told_of}. Freeze a new one, or run that."
+        raise InputError(msg)
+
+
+def describe(setup: Setup, judge_model: Any) -> dict[str, Any]:
+    """Say what decides the scores of a run, the agent left out."""
+    o = setup.options
+    # a function is known by its name: what it does may have changed
+    rules = [(i, n, getattr(r, "__name__", r)) for i, found in setup.rules.items() for n, r in found.items()]
+    return {
+        "tickets": setup.tickets.digest,
+        "count": len(setup.tickets),
+        "trials": setup.trials,
+        "turns": o.turns,
+        "seed": o.seed,
+        "fraction": o.fraction,
+        "judge": None if judge_model is None else name_model(judge_model),
+        "rubric": digest(repr(setup.rubric)),
+        "rules": digest(repr(rules)),
+        "tools": digest(dumps([t.to_openai() for t in setup.box.tools])),
+        "system_prompt": digest(o.system_prompt or ""),
+    }
+
+
+def set_up(tickets: Any, rubric: Any, trials: int, tools: Any, options: EvalOptions) -> Setup:
+    """Read and check everything; arguments as for ``evaluate``."""
+    for name, value in (("trials", trials), ("turns", options.turns), ("concurrency", options.concurrency)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise InputError(f"{name}={value!r} leaves nothing to play. Type a whole number from 1.")
+    if not 0 <= options.fraction <= 1:
+        raise InputError(f"fraction={options.fraction!r} is no share. Type a number from 0 to 1.")
+    suite = load_tickets(tickets)
+    read = read_rubric(rubric if rubric is not None else load_words("evals")["rubric"])
+    known = read_rules({**_rules_of(rubric), **options.rules})
+    rules = {t.ticket_id: choose_rules(t.must_not_do, known, t.name) for t in suite}
+    text = options.system_prompt or ""
+    policy = parse_policy(text) if text.strip() else Policy(text="", clauses=())
+    box = open_sandbox(suite, tools, policy, options.world, seed=options.seed)
+    return Setup(tickets=suite, box=box, rubric=read, rules=rules, trials=trials, options=options)
+
+
+def _rules_of(rubric: Any) -> Mapping[str, Any]:
+    if isinstance(rubric, (str, os.PathLike)) and os.fspath(rubric).endswith(".json"):
+        rubric = loads(Path(rubric).read_text(encoding="utf-8"))
+    return rubric.get("rules", {}) if isinstance(rubric, Mapping) else {}
+
+
+def name_agent(agent: Any) -> str:
+    """Return what results call an agent; never a key."""
+    if isinstance(agent, str):
+        place = urlsplit(agent)
+        return f"{place.scheme}://{place.hostname}{place.path}" if place.hostname else agent
+    found = getattr(agent, "name", None) or getattr(agent, "__name__", None)
+    return found if isinstance(found, str) else type(agent).__name__
+
+
+def find_commit() -> str:
+    """Return the commit that is checked out, as CI or git says; empty where neither does."""
+    if os.environ.get("GITHUB_SHA"):
+        return os.environ["GITHUB_SHA"]
+    try:
+        asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607  whichever git is there
+    except OSError:
+        return ""
+    return asked.stdout.strip()

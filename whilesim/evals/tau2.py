@@ -1,0 +1,314 @@
+"""Tau2: results of tau2-bench, read, compared, and what trivial agents score there.
+
+What the file does not say is derived (the split from the ids, the persona from the id, the
+wanted hand-off from the gold actions). What only looks like one run is refused: the benchmark
+goes on in a file whose configuration has changed since. pass^k is counted as it counts it:
+infrastructure errors dropped, a pass within 1e-6 of a reward of 1.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from whilesim.core.errors import InputError
+from whilesim.core.stats import Estimate, PassAt, pass_at, proportion
+from whilesim.core.templates import load_words
+from whilesim.core.text import digest
+from whilesim.evals.compare import Change, compare_tries
+from whilesim.evals.results import Floor
+from whilesim.situations.tools import Effect, parse_tools
+
+_INFRASTRUCTURE = "infrastructure_error"
+_KEY = re.compile(r"api_?key|authorization|password|secret|access_?token|^token$", re.IGNORECASE)
+_SECRET = re.compile(r"\b(?:sk-[\w-]{8,}|hf_\w{8,}|AKIA\w{12,}|Bearer\s+[\w.-]{8,})")
+_PERSONA = re.compile(r"\[PERSONA:([^\]]*)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Tau2Run:
+    """One run of the benchmark: all simulations of one configuration, keys taken out."""
+
+    info: Mapping[str, Any]
+    tasks: Mapping[str, Mapping[str, Any]]
+    simulations: tuple[Mapping[str, Any], ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def domain(self) -> str:
+        """The benchmark's domain."""
+        return str(self.info["environment_info"]["domain_name"])
+
+    @property
+    def terminations(self) -> dict[str, int]:
+        """How the simulations ended, and how many each way."""
+        return dict(Counter(str(s["termination_reason"]) for s in self.simulations))
+
+    @property
+    def tries(self) -> dict[str, list[bool]]:
+        """Task to whether each of its simulations passed; infrastructure errors dropped."""
+        found: dict[str, list[bool]] = {}
+        for s in self.simulations:
+            if not _is_broken(s):
+                found.setdefault(s["task_id"], []).append(_passes(s))
+        return found
+
+    @property
+    def passes(self) -> int:
+        """Simulations with a reward of 1."""
+        return sum(map(_passes, self.simulations))
+
+    @property
+    def three_ways(self) -> dict[str, Estimate]:
+        """The pass rate with infrastructure errors left out, as failures, and as passes."""
+        broken = sum(map(_is_broken, self.simulations))
+        n, c = len(self.simulations), self.passes
+        return {
+            "left out": proportion(c, n - broken),
+            "as failures": proportion(c, n),
+            "as passes": proportion(c + broken, n),
+        }
+
+    @property
+    def pass_at(self) -> PassAt:
+        """pass@k and pass^k over tasks."""
+        return pass_at([(len(told), sum(told)) for told in self.tries.values()])
+
+    @property
+    def tags(self) -> dict[str, list[str]]:
+        """Persona, and hand-off wanted or not, to the tasks."""
+        found: dict[str, list[str]] = {}
+        for task_id, task in self.tasks.items():
+            persona = _PERSONA.search(task_id)
+            tags = [f"persona {persona[1]}"] if persona else []
+            for tag in [*tags, "hand-off wanted" if wants_handoff(task) else "hand-off not wanted"]:
+                found.setdefault(tag, []).append(task_id)
+        return dict(sorted(found.items()))
+
+    def split(self, splits: Mapping[str, Sequence[str]] | None = None) -> str:
+        """Say which split the tasks are: by the ids given, else the benchmark's whole ones by their digest."""
+        ids = {s["task_id"] for s in self.simulations}
+        for name, members in sorted((splits or {}).items(), key=lambda pair: len(pair[1])):
+            if ids <= set(members):
+                return f"{name} ({len(ids)} of {len(members)} tasks)"
+        known = load_words("evals")["tau2_splits"].get(self.domain, {})
+        seal = digest("\n".join(sorted(ids)), 12)
+        found = next((f"{name} (all " for name, one in known.items() if one == seal), "unknown (")
+        return f"{found}{len(ids)} tasks)"
+
+    def summary(self, splits: Mapping[str, Sequence[str]] | None = None) -> dict[str, Any]:
+        """Return the run's numbers as a JSON object."""
+        tools = [m for s in self.simulations for m in s.get("messages") or () if m.get("role") == "tool"]
+        turns = [sum(m.get("role") == "user" for m in s.get("messages") or ()) for s in self.simulations]
+        tries = self.tries
+        by_tag = {tag: [v for i in ids for v in tries.get(i, ())] for tag, ids in self.tags.items()}
+        return {
+            "domain": self.domain,
+            "split": self.split(splits),
+            "agent": self.info["agent_info"].get("llm"),
+            "user": self.info["user_info"].get("llm"),
+            "tasks": len({s["task_id"] for s in self.simulations}),
+            "simulations": len(self.simulations),
+            "passes": self.passes,
+            "terminations": self.terminations,
+            "pass_rate": {name: str(rate) for name, rate in self.three_ways.items()},
+            "pass_at": str(self.pass_at),
+            "tags": {tag: f"{sum(told)} of {len(told)}" for tag, told in by_tag.items()},
+            "tool_error_rate": str(proportion(sum(bool(m.get("error")) for m in tools), len(tools))),
+            "average_turns": round(sum(turns) / len(turns), 2) if turns else 0.0,
+            "notes": list(self.notes),
+        }
+
+
+def read_tau2(*paths: str | os.PathLike[str]) -> Tau2Run:
+    """Read one run from a results file, a folder of the newer form, or several files of one configuration.
+
+    Raises:
+        InputError: A file is cut off, is none of the benchmark's, or holds more than one configuration.
+    """
+    files = [_read(Path(path)) for path in paths]
+    if not files:
+        raise InputError("no file of results was given. Type: whilesim tau2 read results.json")
+    info, where = scrub(files[0]["info"]), os.fspath(paths[0])
+    for path, other in zip(paths, files, strict=True):
+        differ = _differences(info, other["info"])
+        if differ:
+            msg = (
+                f"{os.fspath(path)!r} has another configuration than {where!r} ({', '.join(differ)}): compare the two."
+            )
+            raise InputError(msg)
+    runs = [s for f in files for s in f["simulations"]]
+    notes = _refuse_mixed(runs, info, where)
+    if any(scrub(f["info"]) != f["info"] for f in files):
+        notes.append("a key stood in the file: it is left out here; make a new one")
+    tasks = {str(t["id"]): t for f in files for t in f["tasks"]}
+    return Tau2Run(info, tasks, tuple(scrub(s) for s in runs), tuple(notes))
+
+
+def compare_tau2(before: Tau2Run, after: Tau2Run) -> Change:
+    """Compare two runs on the tasks of both: as a whole, per persona, and per hand-off wanted.
+
+    Raises:
+        InputError: They are of two domains, or have no task in common.
+    """
+    if before.domain != after.domain:
+        msg = f"one run is of {before.domain!r} and the other of {after.domain!r}: only runs of one domain can be compared."
+        raise InputError(msg)
+    notes = [name for name in _differences(before.info, after.info) if name != "agent"]
+    return compare_tries(before.tries, after.tries, tags=before.tags, notes=notes)
+
+
+def floors_tau2(tasks: Iterable[Mapping[str, Any]]) -> dict[str, Floor]:
+    """Say which tasks trivial agents pass, from what the tasks ask for, without running them.
+
+    An agent that changes nothing leaves the state as it was: right where the gold actions
+    change nothing either. What only a judge can read counts as passed, so this is the most
+    that such an agent can score.
+    """
+    known = list(tasks)
+    found = {}
+    for name, does in (("always_handoff", True), ("do_nothing", False)):
+        passed = {str(t["id"]): _floor_passes(t, handoff=does) for t in known}
+        split = {w: [passed[str(t["id"])] for t in known if wants_handoff(t) is w] for w in (True, False)}
+        told = {w: (sum(p), len(p)) for w, p in split.items()}
+        ids = tuple(i for i, p in passed.items() if p)
+        found[name] = Floor(passed=ids, tickets=len(known), wanted=told[True], unwanted=told[False])
+    return found
+
+
+def read_tasks(path: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
+    """Read the tasks of a results file, or of the benchmark's own ``tasks.json``."""
+    found = _parse(Path(path))
+    tasks = found.get("tasks") if isinstance(found, Mapping) else found
+    if not isinstance(tasks, list) or not all(isinstance(t, Mapping) and "id" in t for t in tasks):
+        msg = f"{os.fspath(path)!r} holds no tasks of tau2-bench. Type the path of results.json or tasks.json."
+        raise InputError(msg)
+    return tasks
+
+
+def wants_handoff(task: Mapping[str, Any]) -> bool:
+    """Whether a task's gold actions hand the customer to a person."""
+    return any(_effect(a["name"]) == "handoff" for a in _criteria(task).get("actions") or ())
+
+
+def scrub(value: Any) -> Any:
+    """Take keys out of nested values: by the name they stand under, and by what they look like."""
+    if isinstance(value, Mapping):
+        return {k: "***" if _KEY.search(str(k)) and isinstance(v, str) and v else scrub(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [scrub(v) for v in value]
+    return _SECRET.sub("***", value) if isinstance(value, str) else value
+
+
+def tell_tau2(told: Mapping[str, Any]) -> str:
+    """Return a summary as a table."""
+    lines = [f"note: {note}" for note in told["notes"]]
+    for name, value in told.items():
+        if isinstance(value, Mapping):
+            lines += [name, *(f"  {k:<24}{v}" for k, v in value.items())]
+        elif name != "notes":
+            lines.append(f"{name:<26}{value}")
+    return "\n".join(lines)
+
+
+def _parse(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{os.fspath(path)!r} cannot be read: {error}.") from error
+    except ValueError as error:
+        msg = f"{os.fspath(path)!r} is no whole JSON file ({error}). It may be cut off: run again, or take the file of a run that ended."
+        raise InputError(msg) from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    folder = path if path.is_dir() else path.parent
+    found = _parse(path / "results.json" if path.is_dir() else path)
+    needed = ("info", "tasks", "simulations")
+    if not isinstance(found, dict) or not all(name in found for name in needed):
+        msg = f"{os.fspath(path)!r} is no file of results: it needs {', '.join(needed)}. Type the path that --save-to named."
+        raise InputError(msg)
+    if not found["simulations"] and (found.get("simulation_index") or path.is_dir()):
+        found["simulations"] = [_parse(file) for file in sorted((folder / "simulations").glob("*.json"))]
+    for s in found["simulations"]:
+        if not {"task_id", "termination_reason"} <= s.keys():
+            msg = f"{os.fspath(path)!r}: a simulation has no task_id or termination_reason, so nobody knows what it is."
+            raise InputError(msg)
+    return found
+
+
+def _differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
+    """Name what differs between two configurations, keys and bookkeeping left out."""
+    parts = {"agent": "agent_info", "user": "user_info", "domain": "environment_info"}
+    fields = ("implementation", "llm", "llm_args", "domain_name", "policy")
+
+    def told(info: Mapping[str, Any], name: str) -> Any:
+        return [scrub(info[parts[name]]).get(f) for f in fields] if name in parts else info.get(name)
+
+    return [name for name in (*parts, "max_steps", "max_errors", "seed") if told(one, name) != told(two, name)]
+
+
+def _refuse_mixed(runs: Sequence[Mapping[str, Any]], info: Mapping[str, Any], path: str) -> list[str]:
+    """Refuse what was made by several configurations; return notes on what is odd."""
+    seen: dict[str, set[Any]] = {}
+    for s in runs:
+        seen.setdefault("the policy", set()).add(digest(s["policy"]) if s.get("policy") else None)
+        seen.setdefault(f"the seed of trial {s.get('trial')}", set()).add(s.get("seed"))
+        for m in s.get("messages") or ():
+            if m.get("role") in ("assistant", "user") and (m.get("raw_data") or {}).get("model"):
+                seen.setdefault(f"the {m['role']}'s model", set()).add(m["raw_data"]["model"])
+    mixed = [f"{name} is {sorted(map(str, found - {None}))}" for name, found in seen.items() if len(found - {None}) > 1]
+    if mixed:
+        msg = f"{path!r} was made by more than one configuration: {'; '.join(mixed)}. Run again with a --save-to of its own."
+        raise InputError(msg)
+    counts = Counter((s["task_id"], s.get("trial")) for s in runs if not _is_broken(s))
+    twice = [pair for pair, n in counts.items() if n > 1]
+    if twice:
+        msg = f"{path!r} holds trial {twice[0][1]} of task {twice[0][0]!r} more than once: give each file once."
+        raise InputError(msg)
+    trials, told = len({s.get("trial") for s in runs}), info.get("num_trials")
+    odd = runs and told and told != trials
+    return [f"the file says {told} trial(s) and holds {trials}: the run was resumed"] if odd else []
+
+
+def _is_broken(simulation: Mapping[str, Any]) -> bool:
+    """Whether the benchmark failed, not the agent; one form of it calls that ``skipped``."""
+    return simulation["termination_reason"] == _INFRASTRUCTURE or bool(simulation.get("skipped"))
+
+
+def _passes(simulation: Mapping[str, Any]) -> bool:
+    reward = (simulation.get("reward_info") or {}).get("reward")
+    return reward is not None and abs(reward - 1) <= 1e-6
+
+
+def _criteria(task: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = task.get("evaluation_criteria") or {}
+    return found
+
+
+@cache
+def _effect(name: str) -> Effect:
+    return parse_tools([{"name": name}])[0].effect
+
+
+def _floor_passes(task: Mapping[str, Any], *, handoff: bool) -> bool:
+    told = _criteria(task)
+    actions = told.get("actions") or []
+    basis = told.get("reward_basis") or ["DB", "COMMUNICATE"]
+    changes = [a for a in actions if _effect(a["name"]) == "write"]
+    # a person's note is never the gold one, so its text must not be compared
+    missed = [a for a in actions if not (handoff and _effect(a["name"]) == "handoff" and a.get("compare_args") == [])]
+    holds = {
+        "DB": not changes,
+        "ENV_ASSERTION": not changes,
+        "COMMUNICATE": not told.get("communicate_info"),
+        "ACTION": not missed,
+    }
+    return all(holds.get(name, True) for name in basis)

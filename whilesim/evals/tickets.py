@@ -1,0 +1,269 @@
+"""Tickets: golden cases of support work, each with what a right agent does.
+
+They come from a JSONL or CSV file, a list, a dataset on the Hub, the rows of a simulation
+(their oracle says what is right) or the traces of a run (a person then says what is right).
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
+
+from whilesim.core.errors import InputError
+from whilesim.core.jsontext import dumps, loads, read_lines, write_lines
+from whilesim.core.text import digest
+from whilesim.evals.publish import push_table, read_table
+from whilesim.grading.rubric import Words, first_fault
+from whilesim.keeping.hub import REPO
+from whilesim.keeping.rows import Row
+from whilesim.keeping.simulation import Simulation
+
+
+def _many(value: Any) -> Any:
+    return [v.strip() for v in re.split(r"[;,]", value) if v.strip()] if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_many)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticket:
+    """One case: what the customer says, what is true of them, and what a right agent does."""
+
+    ticket_id: Words
+    user_message: Words
+    customer_context: Mapping[str, Any] = field(default_factory=dict)
+    """What the agent is told of the customer; ids in it are records of the mock world."""
+    expected_tools: Names = ()
+    """In the order in which they should be called."""
+    must_not_do: Annotated[tuple[str | Mapping[str, Any], ...], BeforeValidator(_many)] = ()
+    """Names of rules, or rules (:mod:`whilesim.evals.rules`)."""
+    expected_final_state: Mapping[str, Any] = field(default_factory=dict)
+    """``{"order_status": "cancelled"}``, or records: ``{"order": {"84920": {"status": "cancelled"}}}``."""
+    expected_arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Tool to arguments that matter; an expected call with others does not count."""
+    handoff: bool | None = None
+    """Whether the customer should reach a person; None: decided by ``expected_tools``."""
+    follow_ups: Annotated[tuple[str, ...], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)] = ()
+    """What the customer says next, whatever the agent answers."""
+    persona: str = ""
+    """How the customer is; a customer player then speaks for them. With ``goal``, what they want."""
+    goal: str = ""
+    tags: Names = ()
+    initial_state: Mapping[str, Any] = field(default_factory=dict)
+    """Records of the mock world: kind to id to fields, or kind to a list of records."""
+    reference: str = ""
+    """A good answer, for the judge."""
+    knowledge: str = ""
+    """What the agent's words must be grounded in, for the judge."""
+    source: str = ""
+    """Id of the row or trace that the ticket was made from."""
+    cell: Mapping[str, str] = field(default_factory=dict)
+    """Axis values of that row's situation; the same world is built again."""
+    world_of: str = ""
+    """Id of the situation whose world it is: of a twin, the one that it was flipped from."""
+    seed: int = 0
+    oracle: Mapping[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"ticket {self.ticket_id!r}"
+
+
+_KNOWN = tuple(f.name for f in fields(Ticket))
+_TICKET = TypeAdapter(Ticket)
+
+
+class Tickets(Sequence[Ticket]):
+    """Golden tickets, each id once."""
+
+    def __init__(self, tickets: Iterable[Ticket]) -> None:
+        self._tickets = tuple(tickets)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._tickets[index]
+        return Tickets(found) if isinstance(index, slice) else found
+
+    def __len__(self) -> int:
+        return len(self._tickets)
+
+    @property
+    def digest(self) -> str:
+        """A digest of all that the tickets say."""
+        return digest(dumps([asdict(t) for t in self]))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tickets as JSONL, fields that say nothing left out."""
+        write_lines(path, ({k: v for k, v in asdict(t).items() if v not in ("", (), {}, None, 0)} for t in self))
+
+    def push_to_hub(self, repo: str, *, private: bool = True, split: str = "test") -> str:
+        """Publish the tickets, and return the revision: ``load_tickets("owner/name@revision")`` reads it again."""
+        return push_table([asdict(t) for t in self], repo, split=split, private=private)
+
+    def keep_out(self, data: Simulation) -> Simulation:
+        """Return the rows to train on: without those that a ticket was made from, and those of the same cell."""
+        sources = {t.source for t in self}
+        cells = {dumps(sorted(t.cell.items())) for t in self if t.cell}
+        return data.filter(lambda r: r.id not in sources and dumps(sorted(r.situation.items())) not in cells)
+
+
+def load_tickets(source: Any, *, split: str = "test") -> Tickets:
+    """Read tickets, all checked before any is played.
+
+    Args:
+        source: A path (JSONL, CSV, a JSON list), a list of mappings, ``"owner/name"`` of a
+            dataset (``@revision`` behind it where one is meant), a simulation, whose rows then
+            become tickets, or traces of an evaluation.
+        split: Of a dataset.
+
+    Raises:
+        InputError: Tickets that cannot be read, each with its line; there are none; or two
+            have one id.
+    """
+    if isinstance(source, Tickets):
+        return source
+    where = "tickets"
+    if isinstance(source, Simulation):
+        made = [_of_row(row, source) for row in source.rows]
+        values: Iterable[tuple[str, Any]] = ((f"row {t.source!r}", asdict(t)) for t in made if t)
+    elif isinstance(source, (str, os.PathLike)):
+        where = os.fspath(source)
+        values = _of_hub(where, split) if _is_hub(where) else _of_file(Path(source))
+    else:
+        values = ((f"ticket {i}", _of_trace(v) if hasattr(v, "case_id") else v) for i, v in enumerate(source, start=1))
+    found, faults, first = list[Ticket](), list[str](), dict[str, str]()
+    for place, value in values:
+        try:
+            ticket = _read(value, place)
+        except InputError as error:
+            faults.append(str(error))
+            continue
+        if ticket.ticket_id in first:
+            faults.append(f"{place} has the id {ticket.ticket_id!r}, which {first[ticket.ticket_id]} has already.")
+        first.setdefault(ticket.ticket_id, place)
+        found.append(ticket)
+    if faults:
+        more = f"\n  and {len(faults) - 10} more" if len(faults) > 10 else ""
+        msg = f"{where}: {len(faults)} of the tickets cannot be used, mend them:\n  " + "\n  ".join(faults[:10]) + more
+        raise InputError(msg)
+    if not found:
+        raise InputError(f"{where}: there is no ticket in it. Type: whilesim eval --init, for twenty to begin with.")
+    return Tickets(found)
+
+
+def _read(value: Any, place: str) -> Ticket:
+    if not isinstance(value, Mapping):
+        raise InputError(f"{place} is {type(value).__name__}, and must be a mapping with ticket_id and user_message.")
+    for name in (name for name in value if name not in _KNOWN):
+        near = get_close_matches(str(name), _KNOWN, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"the fields are {', '.join(_KNOWN[:6])} ..."
+        warnings.warn(f"{place}: the field {name!r} is unknown and was left out; {hint}", stacklevel=5)
+    known = {k: value[k] for k in _KNOWN if value.get(k) is not None}
+    for name in ("ticket_id", "user_message"):
+        if name not in known:
+            raise InputError(f'{place} has no {name!r}. Type: {{"ticket_id": "CS-001", "user_message": "..."}}')
+    try:
+        return _TICKET.validate_python({**known, "ticket_id": str(known["ticket_id"])})
+    except ValidationError as error:
+        raise InputError(f"{place}: {first_fault(error)}") from error
+
+
+def _of_file(path: Path) -> Iterator[tuple[str, Any]]:
+    if not path.is_file():
+        msg = f"there is no file {os.fspath(path)!r} of tickets. Type: whilesim eval --init, for twenty to begin with."
+        raise InputError(msg)
+    if path.suffix == ".csv":
+        yield from _of_csv(path)
+    elif path.suffix == ".json":
+        try:
+            yield from ((f"ticket {i}", v) for i, v in enumerate(loads(path.read_text(encoding="utf-8-sig")), start=1))
+        except ValueError as error:
+            raise InputError(f"{os.fspath(path)} is not JSON ({error}). Write one ticket a line, as .jsonl.") from error
+    else:
+        yield from ((f"line {number}", value) for number, value in read_lines(path))
+
+
+def _of_csv(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield rows; a cell that starts like JSON is JSON, and an empty cell says nothing."""
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        reader = csv.reader(lines)
+        head = next(reader, [])
+        for cells in reader:
+            place = f"line {reader.line_num}"
+            if not any(cell.strip() for cell in cells):
+                warnings.warn(f"{path.name}, {place} is empty and was left out.", stacklevel=5)
+                continue
+            if len(cells) > len(head):
+                msg = f"{path.name}, {place} has {len(cells)} cells, and there are {len(head)} columns. Quote cells with commas."
+                raise InputError(msg)
+            yield place, {n: _cell(c, f"{place}, column {n!r}") for n, c in zip(head, cells, strict=False) if c.strip()}
+
+
+def _cell(text: str, place: str) -> Any:
+    if text.strip()[:1] not in ("{", "[") and text.strip() not in ("true", "false"):
+        return text
+    try:
+        return loads(text)
+    except ValueError as error:
+        raise InputError(f"{place} starts like JSON and is none: {error}.") from error
+
+
+def _is_hub(name: str) -> bool:
+    is_file = Path(name).exists() or Path(name).suffix in (".jsonl", ".json", ".csv")
+    return not is_file and bool(REPO.fullmatch(name.partition("@")[0]))
+
+
+def _of_hub(name: str, split: str) -> Iterator[tuple[str, Any]]:
+    repo, _, revision = name.partition("@")
+    rows = read_table(repo, split, revision or None)
+    if rows and not {"ticket_id", "user_message"} <= rows[0].keys():
+        msg = f"{repo!r}, split {split!r} has the columns {', '.join(rows[0])}, and no tickets: they need ticket_id and user_message."
+        raise InputError(msg)
+    # a plain Dataset.from_list pads mappings with the keys of the others
+    yield from ((f"row {i}", {k: _unpadded(v) for k, v in row.items()}) for i, row in enumerate(rows))
+
+
+def _unpadded(value: Any) -> Any:
+    return {k: _unpadded(v) for k, v in value.items() if v is not None} if isinstance(value, dict) else value
+
+
+def _of_row(row: Row, data: Simulation) -> Ticket | None:
+    """Make a ticket of a row that was played; None where its oracle asks for nothing, so that doing nothing would be right."""
+    oracle = row.to_oracle()
+    if oracle is None or row.rollout or not (oracle.must_call or oracle.handoff_wanted):
+        return None
+    return Ticket(
+        ticket_id=row.card_id,
+        user_message=row.card.opening,
+        customer_context=row.card.facts,
+        expected_tools=tuple(rule.name for rule in oracle.must_call),
+        expected_arguments={rule.name: dict(rule.arguments) for rule in oracle.must_call if rule.arguments},
+        handoff=oracle.handoff_wanted,
+        persona=row.card.prose,
+        goal=row.card.goal,
+        tags=(row.state, *(row.situation[a] for a in ("tool_condition", "world_state") if a in row.situation)),
+        source=row.id,
+        cell=row.situation,
+        world_of=row.twin_of or row.situation_id,
+        seed=data.manifest.seed,
+        oracle=row.oracle,
+    )
+
+
+def _of_trace(trace: Any) -> dict[str, Any]:
+    """Make a ticket of a trace: the customer's words as they were; a person adds what is right."""
+    said = [turn["content"] for turn in trace.turns if turn.get("role") == "user"]
+    if not said:
+        raise InputError(f"the trace of {trace.case_id!r} holds no word of a customer, so no ticket can be made of it.")
+    return {"ticket_id": f"{trace.case_id}-trial{trace.trial}", "user_message": said[0], "follow_ups": said[1:],
+            "tags": ["from_trace"], "source": trace.case_id}  # fmt: skip

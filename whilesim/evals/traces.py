@@ -1,0 +1,94 @@
+"""Traces: what an agent did on one ticket, in the form that scorers and people read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from whilesim.chat.messages import Failure, Trace
+from whilesim.chat.usage import Usage
+from whilesim.core.jsontext import dumps
+from whilesim.grading.checks.calls import read_calls
+from whilesim.keeping.rows import to_plain
+
+
+@dataclass(slots=True)
+class AgentTrace:
+    """One ticket, played once.
+
+    An agent function is handed one, and appends to ``turns`` and ``tool_calls``. What is
+    played on the mock world is written here by itself.
+    """
+
+    case_id: str
+    turns: list[Any] = field(default_factory=list)
+    """``{"role": "user" or "assistant", "content": "..."}``."""
+    tool_calls: list[Any] = field(default_factory=list)
+    """``{"name": "...", "arguments": {...}, "result": "...", "failed": false}``."""
+    final_state: dict[str, Any] = field(default_factory=dict)
+    scores: dict[str, float | None] = field(default_factory=dict)
+    """Scorer to score, 0 to 1; None where it could not score, and ``reasons`` says why."""
+    started_at: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat())
+    trial: int = 0
+    reasons: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, float] = field(default_factory=dict)
+    """What a score was made of: precision, recall, order, arguments."""
+    passed: bool | None = None
+    """None where it could not be decided."""
+    handoff: dict[str, Any] = field(default_factory=dict)
+    """Whether a hand-off was wanted, whether it was made, and when."""
+    findings: list[str] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    stop: str = ""
+    failure: str = ""
+    """Why the agent gave no answer."""
+    state_of: str = ""
+    """Who says ``final_state``: ``agent``, ``world``, or nobody."""
+    usage: dict[str, Any] = field(default_factory=dict)
+    trace: Trace | None = field(default=None, repr=False, compare=False)
+    """The same conversation as messages."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Append the trace to a JSONL file."""
+        with Path(path).open("a", encoding="utf-8", newline="\n") as out:
+            out.write(dumps(self.to_json()) + "\n")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the trace as a JSON object."""
+        return {f.name: to_plain(getattr(self, f.name)) for f in fields(self) if f.name != "trace"}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> AgentTrace:
+        """Read a trace from its JSON object; unknown keys are left out."""
+        return cls(**{f.name: value[f.name] for f in fields(cls) if f.name in value})
+
+    @classmethod
+    def of(cls, trace: Trace, *, trial: int, tags: tuple[str, ...], writes: set[str]) -> AgentTrace:
+        """Return what an agent did in a conversation."""
+        calls = read_calls(trace.messages, writes, trace.failed_calls)
+        usage = sum(trace.usage.values(), Usage())
+        return cls(
+            case_id=trace.case,
+            turns=[{"role": m.role, "content": m.content} for m in trace.messages if m.role != "tool" and m.content][
+                1:
+            ],
+            tool_calls=[
+                {"name": c.name, "arguments": dict(c.arguments), "result": c.reply, "failed": c.failed} for c in calls
+            ],
+            final_state=dict(trace.final_state),
+            trial=trial,
+            tags=list(tags),
+            stop=trace.stop,
+            failure="" if trace.failure is None else tell_failure(trace.failure),
+            usage=usage.to_json(),
+            trace=trace,
+        )
+
+
+def tell_failure(failure: Failure) -> str:
+    """Return whose failure it is, its reason in one word, and the words."""
+    return f"{failure.role} {failure.reason}: {failure.message}"
