@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from whilesim.chat.models import Reply
 from whilesim.showcase import demo_policy, demo_tools
 
 POLICY, TOOLS = demo_policy(), demo_tools()
+GOLDEN = Path(__file__).parent.parent / "golden"
 
 
 def plan(**options: Any) -> ws.Plan:
@@ -117,10 +119,48 @@ def test_a_plan_prints_its_numbers_and_ten_cards() -> None:
     assert "<table>" in plan()._repr_html_()
 
 
+def test_what_a_plan_says_of_its_covering() -> None:
+    lines = str(plan(situations=150, embedder="hashed", candidates=1)).splitlines()
+    assert "\n".join(lines[:5]) + "\n" == (GOLDEN / "plan_demo.txt").read_text(encoding="utf-8")
+    assert [line.split()[0] for line in lines[5:8]] == ["ends", "diversity", "estimate"]
+    few = {"clause": ["c01", "c02"], "tool": ["get_bill", "get_line"], "stance": None}
+    complete = str(plan(situations=None, candidates=1, axes=few))
+    assert "25 situations at least for every pair; these 25 are proven optimal" in complete
+
+
+def test_a_value_that_no_situation_can_have_is_told() -> None:
+    made = plan(situations=3, candidates=1, forbid=[ws.forbid("stance", lambda stance: stance == "upset")])
+    assert "no situation has stance 'upset': the rules forbid it." in made.notes
+    assert "no situation has stance 'upset'" in str(made)
+
+
+def test_with_triples_the_pairs_that_can_happen_are_still_counted() -> None:
+    axes = {"stance": None, "history": None, "clause": ["c01", "c02"]}
+    pairs, triples = (plan(axes=axes, strength=n, candidates=1, situations=5) for n in (2, 3))
+    assert pairs.coverage.feasible == triples.coverage.feasible == pairs.covering.feasible
+
+
+@pytest.mark.parametrize("share", [0.05, 0.6])
+def test_a_balance_turns_situations_toward_its_share_and_costs_no_pair(share: float) -> None:
+    plain = plan(situations=40, candidates=1)
+    leaning = plan(situations=40, candidates=1, balance={"handoff_wanted": share})
+    assert leaning.coverage.covered >= plain.coverage.covered
+    near, far = (sum(o.handoff_wanted is True for o in p.oracles.values()) / 40 for p in (leaning, plain))
+    assert abs(near - share) < abs(far - share)
+    assert f"{near:.1%}, wished {share:.1%}" in str(leaning)
+    assert "balance" not in str(plain)
+
+
+def test_a_balance_out_of_reach_says_how_many_situations_would_do() -> None:
+    told = str(plan(situations=30, candidates=1, balance={"handoff_wanted": 0.9}))
+    assert "situations would reach it" in told
+
+
 def test_the_estimate_is_unknown_without_a_price() -> None:
     made = plan()
     assert made.estimate("openai:x").usd is None
     assert made.estimate(ws.Model("x", price=(1.0, 2.0))).usd > 0  # type: ignore[operator]
+    assert made.estimate(ws.Model("openai:gpt-4.1-mini")).usd == made.estimate("openai:gpt-4.1-mini").usd > 0  # type: ignore[operator]
     assert made.estimate().calls == 0
 
 
@@ -130,7 +170,13 @@ def test_the_estimate_is_unknown_without_a_price() -> None:
         ({"situations": -1}, "situations=-1"),
         ({"candidates": 0}, "candidates=0"),
         ({"twins": 2}, "twins=2"),
-        ({"balance": {"handoffs": 0.3}}, "handoff_wanted"),
+        ({"balance": {"handoffs": 0.3}}, "Type balance=.'handoff_wanted': 0.3"),
+        ({"balance": {"handoff_wanted": 1.3}}, "a share from 0 to 1"),
+        ({"balance": {"handoff_wanted": "much"}}, "a share from 0 to 1"),
+        ({"balance": {}}, "cannot be followed"),
+        ({"forbid": [lambda stance: True]}, "which is no rule. Type forbid="),
+        ({"forbid": [ws.forbid("mood", bool)]}, "names 'mood', which is no axis"),
+        ({"forbid": [ws.forbid("stance", lambda s: 1 / 0)]}, "failed on"),
         ({"system_prompt": None}, "needs both"),
         ({"stenght": 3}, "Did you mean 'strength'"),
     ],

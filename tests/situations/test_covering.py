@@ -17,7 +17,7 @@ from verifier import allowed, covered, every_row, feasible, tuples_in
 from whilesim.core.errors import InputError
 from whilesim.core.seeds import derive
 from whilesim.situations.axes import Axis, Rule, forbid
-from whilesim.situations.covering import Covering, cover
+from whilesim.situations.covering import Covering, Wish, cover
 from whilesim.situations.skeleton import exact, squares
 
 S1 = (16, 13, 10, 5, 5, 5)
@@ -185,18 +185,35 @@ def test_rows_beyond_the_covering_begin_another_round() -> None:
     assert min(times) >= 2
 
 
-@pytest.mark.parametrize(("rows", "times"), [(None, 2), (30, 1), (45, 1.5), (80, 3)])
-def test_a_preference_leans_free_cells_and_never_costs_a_pair(rows: int | None, times: float) -> None:
-    axes = axes_of(8, 7, 5, 4, 3)
+def of_the_kind(row: Any) -> bool:
+    return row["axis3"] in ("a3v0", "a3v1") and row["axis2"] != "a2v0"
 
-    def prefer(row: Any) -> bool:
-        return row["axis3"] == "a3v0" and row["axis4"] == "a4v0"
 
-    plain, leaning = cover(axes, rows=rows), cover(axes, rows=rows, prefer=prefer)
-    hold(leaning, axes, 2)
-    assert leaning.covered == plain.covered
-    assert len(leaning.rows) == len(plain.rows)
-    assert sum(map(prefer, leaning.rows)) >= times * sum(map(prefer, plain.rows))
+@pytest.mark.parametrize("rows", [None, 30, 200])
+@pytest.mark.parametrize("share", [0.0, 0.35, 1.0])
+def test_a_wish_turns_rows_toward_its_share_and_never_costs_a_pair(rows: int | None, share: float) -> None:
+    axes, rules = axes_of(8, 7, 5, 4, 3), scattered((8, 7, 5, 4, 3), 0.03, 5)
+    plain, leaning = cover(axes, 2, rules, rows=rows), cover(axes, 2, rules, rows=rows, wish=Wish(share, of_the_kind))
+    hold(leaning, axes, 2, rules)
+    assert (leaning.covered, len(leaning.rows)) == (plain.covered, len(plain.rows))
+    far, near = (abs(sum(map(of_the_kind, one.rows)) / len(one.rows) - share) for one in (plain, leaning))
+    assert near <= far
+    assert near < 0.01 or rows != 200 or share in (0.0, 1.0)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.integers(2, 4), min_size=2, max_size=4), st.integers(1, 30), st.floats(0, 1), st.integers(0, 99))
+def test_a_wish_changes_neither_what_is_covered_nor_fixed_rows(
+    sizes: list[int], rows: int, share: float, seed: int
+) -> None:
+    axes = axes_of(*sizes)
+    fixed = list(cover(axes, seed=seed).rows[1:3])[: rows - 1]
+    plain = cover(axes, fixed=fixed, rows=rows, seed=seed)
+    wish = Wish(share, lambda row: derive(seed, *row.values()) % 4 / 3)
+    found = cover(axes, fixed=fixed, rows=rows, seed=seed, wish=wish)
+    hold(found, axes, 2)
+    assert found.covered >= plain.covered
+    assert (len(found.rows), list(found.rows[: len(fixed)])) == (len(plain.rows), fixed)
 
 
 @settings(max_examples=20, deadline=None)
@@ -253,11 +270,11 @@ def test_the_seed_decides_and_nothing_else() -> None:
 
 def test_every_process_gives_the_same_rows() -> None:
     code = (
-        "from whilesim.situations.covering import cover\n"
+        "from whilesim.situations.covering import Wish, cover\n"
         "from whilesim.situations.axes import forbid\n"
         "axes = {n: [n + str(i) for i in range(s)] for n, s in zip('abcd', (7, 6, 5, 4))}\n"
         "rule = forbid('a', 'b', lambda x, y: (int(x[1]) + int(y[1])) % 4 == 0)\n"
-        "print(cover(axes, forbid=[rule], rows=50, prefer=lambda row: row['c'] == 'c0').rows)\n"
+        "print(cover(axes, forbid=[rule], rows=50, wish=Wish(0.5, lambda row: row['c'] == 'c0')).rows)\n"
     )
     runs = {
         subprocess.run(

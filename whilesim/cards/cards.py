@@ -76,7 +76,7 @@ def write_card(
     names = (situation.id, candidate)
     stance = situation.values.get("stance", "ordinary")
     persona = draw_persona(seed, f"{situation.id}/{candidate}", stance)
-    need = book.need(clause, seed, situation.id) if clause else None
+    need = book.need(clause, seed, situation.id, changes=tool.effect == "write") if clause else None
     form = _form(need, clause, tool, book, stance)
     facts = known_facts(focus)
     kept = [*facts.values(), *([focus.object] if focus.object else [])]

@@ -87,7 +87,7 @@ class Phrasebook:
         text = words(policy.text)
         self._runs = {tuple(text[i : i + RUN]) for i in range(len(text) - RUN + 1)}
         self._circumstances = Counter(_circumstance(c.text)[0] for c in policy.clauses)
-        self._dealt: dict[str, dict[str, list[str]]] = {}
+        self._dealt: dict[tuple[str, str], dict[str, list[str]]] = {}
         self._seen_in = Counter(w for c in policy.clauses for w in {stem(w) for w in words(c.text)})
         names = {t.name: " ".join(name_words(t.name)) for t in tools}
         swaps: dict[str, str] = {v: v.replace("_", " ") for v in values if "_" in v}
@@ -112,9 +112,9 @@ class Phrasebook:
             text = self._banned.sub(lambda m: self._swaps[m.group().lower()], text)
         return self._break_runs("".join(kept.get(char, char) for char in text))
 
-    def need(self, clause: Clause, seed: int, *names: str | int) -> Need:
-        """Say what brings a clause up."""
-        ways = self._ways(clause, seed, *names)
+    def need(self, clause: Clause, seed: int, *names: str | int, changes: bool = True) -> Need:
+        """Say what brings a clause up; ``changes`` says whether the customer's request changes anything."""
+        ways = self._ways(clause, seed, *names, changes=changes)
         found = next(n for n in ways if n and (n.source == "topic" or self._run_in(words(n.text)) is None))
         text = self.clean(found.text)
         return Need(
@@ -125,14 +125,15 @@ class Phrasebook:
             source=found.source,
         )
 
-    def _ways(self, clause: Clause, seed: int, *names: str | int) -> Iterator[Need | None]:
+    def _ways(self, clause: Clause, seed: int, *names: str | int, changes: bool) -> Iterator[Need | None]:
         """Yield what would bring a clause up, the best first; the last always says something."""
         rule = _HEADINGS.sub("", clause.text)
-        yield self._themed(clause, rule, ("first", "conduct"), seed, *names)
+        says = "says" if changes else "asks"
+        yield self._themed(clause, rule, ("first", "conduct"), seed, *names, says=says)
         yield self._condition(clause)
         yield self._forbidden(clause, seed, *names)
-        yield self._themed(clause, rule, ("",), seed, *names)
-        yield self._themed(clause, clause.text, ("first", "conduct", ""), seed, *names)
+        yield self._themed(clause, rule, ("",), seed, *names, says=says)
+        yield self._themed(clause, clause.text, ("first", "conduct", ""), seed, *names, says=says)
         yield self._asked(clause, seed, *names)
 
     def related(self, clause: Clause, tool: Tool) -> bool:
@@ -219,7 +220,9 @@ class Phrasebook:
             asked = self.frame("ask_for", seed, *names, deed=body)
         return Need(text=asked, form="request", applies="unknown", source="request")
 
-    def _themed(self, clause: Clause, rule: str, ranks: Sequence[str], seed: int, *names: str | int) -> Need | None:
+    def _themed(
+        self, clause: Clause, rule: str, ranks: Sequence[str], seed: int, *names: str | int, says: str
+    ) -> Need | None:
         """Say what customers say about the first theme of these ranks that the clause has."""
         for name, theme in load_words("themes_en").items():
             rank = theme.get("rank", "")
@@ -227,8 +230,9 @@ class Phrasebook:
             if found is None:
                 continue
             slots = self._slots(clause, found)
-            fit = [s for s in theme["says"] if _slots_of(s) and _slots_of(s) <= slots.keys()]
-            fit += self._own_words(name).get(clause.id, [])
+            said = says if says in theme else "says"
+            fit = [s for s in theme[said] if _slots_of(s) and _slots_of(s) <= slots.keys()]
+            fit += self._own_words(name, said).get(clause.id, [])
             if fit:
                 text = pick(fit, seed, "need", *names).format(**slots)
                 form: NeedForm = "question" if "?" in text else "circumstance"
@@ -264,16 +268,16 @@ class Phrasebook:
             slots["both"] = listed([self._the(t) for t in ranked[:2]])
         return slots
 
-    def _own_words(self, name: str) -> Mapping[str, list[str]]:
+    def _own_words(self, name: str, said: str) -> Mapping[str, list[str]]:
         """Deal the sentences without a slot out to the clauses of a theme, so that no two say the same."""
-        if name not in self._dealt:
+        if (name, said) not in self._dealt:
             theme = load_words("themes_en")[name]
-            left = [s for s in theme["says"] if not _slots_of(s)]
-            dealt = self._dealt[name] = {}
+            left = [s for s in theme[said] if not _slots_of(s)]
+            dealt = self._dealt[name, said] = {}
             for number, clause in enumerate(self._policy.clauses):
                 if left and re.search(theme["cue"], clause.text, re.IGNORECASE):
                     dealt[clause.id] = [left.pop(number % len(left))]
-        return self._dealt[name]
+        return self._dealt[name, said]
 
     def _asked(self, clause: Clause, seed: int, *names: str | int) -> Need:
         """Ask about what sets the clause apart."""

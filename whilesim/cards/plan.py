@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from itertools import combinations
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 from whilesim.cards.cards import Card
+from whilesim.chat.bridge import find_price
 from whilesim.chat.models import Model
+from whilesim.chat.usage import Price
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps
 from whilesim.core.seeds import derive
+from whilesim.core.templates import render_prompt
 from whilesim.core.text import shorten
 from whilesim.situations.axes import Space, space_size
 from whilesim.situations.covering import Covering
@@ -80,6 +84,10 @@ class Plan:
     """The user's corrections of the inferred world."""
     factory: WorldFactory | None = None
     embedder: str = ""
+    diversity: Mapping[str, float | None] = field(default_factory=dict)
+    """How far a card is from its nearest other one, ``least`` and ``mean``: 0 the same, 2 opposite."""
+    balance: Mapping[str, float] | None = None
+    """The share of situations that was wished to want a hand-off."""
     twins_wanted: int = 0
     notes: tuple[str, ...] = ()
 
@@ -152,6 +160,8 @@ class Plan:
             "world": None if self.spec is None else asdict(self.spec),
             "own_world": self.factory is not None,
             "embedder": self.embedder,
+            "diversity": dict(self.diversity),
+            "balance": None if self.balance is None else dict(self.balance),
             "twins_wanted": self.twins_wanted,
             "notes": list(self.notes),
         }
@@ -171,7 +181,7 @@ def measure_coverage(
     axes: Mapping[str, Sequence[str]], infeasible: Sequence[Pair], rows: Sequence[Mapping[str, str]]
 ) -> Coverage:
     """Count the feasible pairs that rows hold, and the most that so many rows could hold."""
-    impossible = {frozenset(pair) for pair in infeasible}
+    impossible = _impossible_pairs(axes, infeasible)
     met = {frozenset(((a, row[a]), (b, row[b]))) for row in rows for a, b in combinations(axes, 2) if a in row}
     feasible, covered, reachable = 0, 0, 0
     holes: list[Pair] = []
@@ -184,6 +194,18 @@ def measure_coverage(
         reachable += min(len(rows), len(possible))
         holes += missing
     return Coverage(feasible=feasible, covered=covered, reachable=reachable, holes=tuple(holes))
+
+
+def _impossible_pairs(axes: Mapping[str, Sequence[str]], infeasible: Sequence[Pair]) -> set[frozenset[tuple[str, str]]]:
+    """Return the pairs among combinations that cannot happen, and those that no value of a third axis can join."""
+    times = Counter(
+        (frozenset(pair), axis)
+        for cells in infeasible
+        for pair in combinations(cells, 2)
+        for axis, _ in {*cells} - {*pair}
+    )
+    whole = {pair for (pair, axis), count in times.items() if count == len(axes[axis])}
+    return whole | {frozenset(cells) for cells in infeasible if len(cells) == 2}
 
 
 def _wanted_end(oracle: Oracle) -> str:
@@ -203,45 +225,80 @@ def _tool_json(tool: Tool) -> dict[str, Any]:
 
 
 def _estimate(plan: Plan, agent: Any, rollouts: int, turns: int) -> Estimate:
-    """Guess from text lengths: four characters a token, half the turns used, 1.5 calls a turn."""
+    """Guess from text lengths: four characters a token; calls and growth as measured (bench_plan.py)."""
     if agent == "scripted":
         return Estimate(calls=0, tokens=0, usd=0.0)
-    spoken = max(2, (turns + 1) // 2)
-    agent_calls, customer_calls = round(spoken * 2.5), spoken - 1
-    head = (len(plan.system_prompt) + len(dumps([t.to_openai() for t in plan.tools]))) // 4
-    tokens_in = agent_calls * (head + 400) + customer_calls * 600
-    tokens_out = agent_calls * 90 + customer_calls * 40
+    customer_calls = max(0, min(turns - 1, 3))
+    agent_calls = 3 + customer_calls
+    head = len(plan.system_prompt) + len(dumps([t.to_openai() for t in plan.tools]))
+    briefs = [len(render_prompt("customer", card=card, done="")) for card in plan.cards[:20]]
+    tokens_in = agent_calls * (head // 4 + 380) + customer_calls * (sum(briefs) // max(1, len(briefs)) // 4 + 90)
+    tokens_out = agent_calls * 40 + customer_calls * 20
     runs = len(plan.cards) * rollouts
-    usd = None
-    if isinstance(agent, Model) and agent.price is not None:
-        usd = runs * (tokens_in * agent.price[0] + tokens_out * agent.price[1]) / 1e6
+    price = _price(agent)
+    usd = price.of(runs * tokens_in, runs * tokens_out) if price else None
     return Estimate(calls=runs * (agent_calls + customer_calls), tokens=runs * (tokens_in + tokens_out), usd=usd)
+
+
+def _price(agent: Any) -> Price | None:
+    """Return the agent's own price, or the listed one of a provider's model; no key is needed to ask."""
+    if isinstance(agent, Model) and agent.price is not None:
+        return Price(tokens_in=agent.price[0], tokens_out=agent.price[1])
+    name = agent if isinstance(agent, str) else agent.name if isinstance(agent, Model) and not agent.base_url else ""
+    return find_price(name.replace(":", "/", 1), name.partition(":")[2] or name) if name else None
 
 
 def _lines(plan: Plan) -> list[tuple[str, str]]:
     """Return what a person should see of a plan, as (name, text) lines."""
-    axes, covering, coverage = plan.axes, plan.covering, plan.coverage
-    sizes = " x ".join(f"{len(values)} {name}" for name, values in axes.items())
-    optimal = "proven optimal" if covering.proven_optimal else "not proven optimal"
-    estimate = plan.estimate("model")
+    axes, coverage, found = plan.axes, plan.coverage, plan.diversity
+    estimate = plan.estimate(None, rollouts=1)
     lines = [
-        ("axes", f"{sizes} = {plan.size:,} situations"),
-        ("pairs", f"{coverage.feasible:,} can happen, {len(covering.infeasible):,} cannot"),
-        ("bound", f"{covering.bound:,} rows at least for all of them ({optimal})"),
+        ("axes", " x ".join(f"{len(values)} {name}" for name, values in axes.items())),
+        ("size", f"{plan.size:,} possible situations: each value of each axis with each of every other"),
+        ("pairs", f"{coverage.feasible:,} can happen, {len(plan.covering.infeasible):,} cannot" + _some(plan)),
+        ("bound", _bound(plan.covering)),
         (
             "chosen",
             f"{len(plan.cards):,} cards hold {coverage.covered:,} pairs ({coverage.fraction:.1%}); "
             f"so many could hold {coverage.reachable:,} at most",
         ),
-        (
-            "ends",
-            ", ".join(f"{n} {end}" for end, n in sorted(plan.ends.items(), key=lambda e: (-e[1], e[0]))),
-        ),
-        ("per rollout", f"about {estimate.calls // 2:,} model calls, {estimate.tokens // 2:,} tokens"),
-        ("embedder", plan.embedder),
+        ("ends", ", ".join(f"{n} {end}" for end, n in sorted(plan.ends.items(), key=lambda e: (-e[1], e[0])))),
+        *([("balance", _balance(plan))] if plan.balance else []),
+        ("diversity", ", ".join(f"{name} {far:.3f}" for name, far in found.items() if far) + f" by {plan.embedder}"),
+        ("estimate", f"{estimate.calls:,} model calls and {estimate.tokens:,} tokens for one rollout of each card"),
     ]
     if plan.twins_wanted:
         lines.append(("twins", f"{sum(c.twin_of is not None for c in plan.cards)} of {plan.twins_wanted} asked for"))
     lines += [("note", note) for note in plan.notes]
     lines += [(card.id, shorten(card.opening, 110)) for card in plan.cards[:10]]
     return lines
+
+
+def _some(plan: Plan) -> str:
+    """Name a few of the combinations that cannot happen."""
+    known = plan.covering.infeasible
+    named = [" with ".join(f"{axis} {value}" for axis, value in cells) for cells in known[:: len(known) // 3 + 1]]
+    return (": " + "; ".join(named) + " ..." * (len(known) > len(named))) if named else ""
+
+
+def _bound(covering: Covering) -> str:
+    what = "pair" if covering.strength < 3 else "triple"
+    told = f"{covering.bound:,} situations at least for every {what}; "
+    if covering.proven_optimal:
+        return f"{told}these {len(covering.rows):,} are proven optimal"
+    return f"{told}{len(covering.rows):,} rows hold {covering.covered:,} of {covering.feasible:,}"
+
+
+def _balance(plan: Plan) -> str:
+    """Say which share was reached, and about how many situations would reach the one that was wished."""
+    share = (plan.balance or {})["handoff_wanted"]
+    cards = [card for card in plan.cards if card.twin_of is None]
+    wanted = sum(plan.oracles[card.id].handoff_wanted is True for card in cards)
+    told = f"{wanted} of {len(cards)} want a hand-off: {wanted / len(cards):.1%}, wished {share:.1%}"
+    whole = max(1.0, plan.covering.bound / len(cards))
+    few, many = share * len(cards) - wanted > 1, wanted - share * len(cards) > 1
+    if few and share < 1:
+        return f"{told}; about {ceil(whole * (len(cards) - wanted) / (1 - share)):,} situations would reach it"
+    if many and share > 0:
+        return f"{told}; about {ceil(whole * wanted / share):,} situations would reach it"
+    return told + ("; no number of situations reaches it" if few or many else "")

@@ -6,34 +6,27 @@ Without a writer or a policy model nothing is sent anywhere, and a plan takes se
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-from whilesim.cards.cards import Card, write_card
-from whilesim.cards.embeddings import embed
-from whilesim.cards.needs import Phrasebook
+from whilesim.cards.cards import Card
+from whilesim.cards.desk import Desk, choose_cards, with_chat, write_cards
 from whilesim.cards.personas import Persona
 from whilesim.cards.plan import Plan, WorldFactory
-from whilesim.cards.selection import choose_candidates
 from whilesim.cards.twins import find_twins
-from whilesim.cards.writer import Request, phrase_cards
-from whilesim.chat.endpoint import Endpoint
 from whilesim.chat.loop import run
-from whilesim.chat.models import Chat
+from whilesim.chat.models import resolve_model
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import loads
-from whilesim.core.seeds import derive
 from whilesim.situations.axes import Axis, Rule, Situation, Space, default_space
 from whilesim.situations.covering import Covering, cover
 from whilesim.situations.policy import Clause, Policy, extract_policy, name_tools, parse_policy
 from whilesim.situations.tools import Tool, parse_tools
 from whilesim.world.entities import infer_world
-from whilesim.world.mock import Focus, MockWorld
-from whilesim.world.model import WorldModel
-from whilesim.world.oracle import CallRule, Oracle, build_oracle
+from whilesim.world.oracle import CallRule, Oracle
 from whilesim.world.spec import WorldSpec
 
 T = TypeVar("T")
@@ -61,6 +54,11 @@ def plan(
 ) -> Plan:
     """Choose the situations of a run and write a card for each.
 
+    A card is written from its own clause, tool and world. Which of a row's candidates is taken also
+    weighs the other rows' cards, but the first one stays unless another is clearly further from
+    them: change one clause's text, and beside its own cards a few in a hundred others may take
+    another candidate. With ``candidates=1`` that cannot happen.
+
     Args:
         tools: The agent's tools, in any dialect that ``parse_tools`` reads.
         system_prompt: The policy: what the agent is told, word for word.
@@ -69,7 +67,8 @@ def plan(
         seed: Decides every draw; the same seed, policy and tools give the same plan.
         axes: ``{"channel": ["chat", "email"]}`` adds or replaces, ``{"stance": None}`` removes.
         forbid: Combinations that cannot happen, made with ``ws.forbid``.
-        balance: ``{"handoff_wanted": 0.3}``: share that free cells and further rows lean to.
+        balance: ``{"handoff_wanted": 0.3}``: the share of situations that should want a hand-off; cells
+            that no pair depends on and rows beyond the covering are turned that way.
         world: Corrections of the inferred world, or a factory (situation, seed) -> world.
         candidates: Cards written for each situation, of which one is chosen.
         embedder: ``"auto"``, a sentence-transformers name, or a callable from texts to vectors.
@@ -83,6 +82,11 @@ def plan(
         InputError: The policy, the tools or an option cannot be used.
     """
     refuse_unknown("plan", misspelt, plan)
+    for rule in forbid:
+        if not isinstance(rule, Rule):
+            raise InputError(
+                f"forbid holds {rule!r}, which is no rule. Type forbid=[ws.forbid('stance', lambda stance: ...)]."
+            )
     if tools is None or system_prompt is None:
         raise InputError("a plan needs both files. Type: ws.plan(tools=TOOLS, system_prompt=POLICY)")
     _check_numbers(situations, candidates, twins)
@@ -98,14 +102,12 @@ def plan(
         axes=axes,
         forbid=(*forbid, *(_fitting(model.rules(), axes) if model else ())),
     )
-    desk = _Desk(policy=policy, tools=read, customer_tools=theirs, model=model, factory=factory, seed=seed)
-    prefer = _leaning(balance, desk) if balance else None
-    covering = cover(
-        space.axes, strength, forbid=space.forbidden, fixed=fixed, rows=situations, seed=seed, prefer=prefer
-    )
+    desk = Desk(policy=policy, tools=read, customer_tools=theirs, model=model, factory=factory, seed=seed)
+    wish = desk.wish(_share(balance)) if balance is not None else None
+    covering = cover(space.axes, strength, forbid=space.forbidden, fixed=fixed, rows=situations, seed=seed, wish=wish)
     rows = [dict(r) for r in covering.rows][len(fixed) :]
-    drafts, focuses, told = _write_cards(desk, space, rows, candidates, writer)
-    cards, oracles, name = _choose_cards(desk, drafts, focuses, embedder)
+    drafts, focuses, told = write_cards(desk, space, rows, candidates, writer)
+    cards, oracles, name, diversity = choose_cards(desk, drafts, focuses, embedder)
     wanted = round(twins * len(cards))
     paired = find_twins(cards, oracles, wanted, look=desk.look, allowed=_allowed(space.forbidden), seed=seed)
     return Plan(
@@ -122,14 +124,16 @@ def plan(
         spec=spec,
         factory=factory,
         embedder=name,
+        diversity=diversity,
+        balance=None if balance is None else dict(balance),
         twins_wanted=wanted,
-        notes=(*policy.notes, *space.notes, *(n for t in read for n in t.notes), *told),
+        notes=(*policy.notes, *space.notes, *covering.notes, *(n for t in read for n in t.notes), *told),
     )
 
 
 def write_wave(first: Plan, rows: Sequence[Mapping[str, str]], wave: int, candidates: int = 4) -> Plan:
     """Write cards for further rows of a plan; their ids say which wave they belong to."""
-    desk = _Desk(
+    desk = Desk(
         policy=first.policy,
         tools=first.tools,
         customer_tools=first.customer_tools,
@@ -137,125 +141,26 @@ def write_wave(first: Plan, rows: Sequence[Mapping[str, str]], wave: int, candid
         factory=first.factory,
         seed=first.seed,
     )
-    drafts, focuses, _ = _write_cards(desk, first.space, rows, candidates, None, prefix=f"w{wave}s")
-    cards, oracles, _ = _choose_cards(desk, drafts, focuses, "hashed")
+    drafts, focuses, _ = write_cards(desk, first.space, rows, candidates, None, prefix=f"w{wave}s")
+    cards, oracles, _, _ = choose_cards(desk, drafts, focuses, "hashed")
     return replace(first, cards=cards, oracles=oracles)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Desk:
-    """What a card is written from."""
-
-    policy: Policy
-    tools: tuple[Tool, ...]
-    customer_tools: tuple[Tool, ...]
-    model: WorldModel | None
-    factory: WorldFactory | None
-    seed: int
-
-    def tool(self, situation: Situation) -> Tool:
-        wanted = situation.values.get("tool")
-        return next((t for t in self.tools if t.name == wanted), self.tools[0])
-
-    def clause(self, situation: Situation) -> Clause | None:
-        wanted = situation.values.get("clause")
-        return next((c for c in self.policy.clauses if c.id == wanted), None)
-
-    def focus(self, situation: Situation) -> Focus:
-        seed = derive(self.seed, "world")
-        if self.factory is None:
-            return MockWorld(self.tools, self.policy, situation, seed, model=self.model).focus
-        world: Any = self.factory(situation.values, derive(seed, situation.id))
-        found = getattr(world, "focus", None)
-        found = found(situation.values) if callable(found) else found
-        if isinstance(found, Focus):
-            return found
-        return Focus(tool=self.tool(situation).name, arguments={}, facts=dict(found or {}))
-
-    def oracle(self, situation: Situation, focus: Focus, card: Card | None) -> Oracle:
-        return build_oracle(
-            situation.values,
-            clause=self.clause(situation),
-            tools=self.tools,
-            focus=focus,
-            applies=card.clause_applies if card else "unknown",
-            model=self.model,
-        )
-
-    def look(self, situation: Situation, card: Card | None = None) -> tuple[Focus, Oracle]:
-        focus = self.focus(situation)
-        return focus, self.oracle(situation, focus, card)
 
 
 def _read_policy(text: str, model: Any) -> Policy:
     if model is None:
         return parse_policy(text)
-    return run(_with_chat(model, lambda chat: extract_policy(text, chat)))
+    if not hasattr(model, "reply"):  # an answer quotes all that it was asked about: 1,024 tokens would cut it short
+        found = resolve_model(model)
+        model = replace(found, max_tokens=found.max_tokens and max(found.max_tokens, 4096))
+    return run(with_chat(model, lambda chat: extract_policy(text, chat)))
 
 
-async def _with_chat(model: Any, use: Callable[[Chat], Awaitable[T]]) -> T:
-    """Open a model for one use; anything with a ``reply`` method is used as it is."""
-    if hasattr(model, "reply"):
-        return await use(model)
-    chat = Endpoint(model)
-    try:
-        return await use(chat)
-    finally:
-        await chat.close()
-
-
-def _write_cards(
-    desk: _Desk, space: Space, rows: Sequence[Mapping[str, str]], candidates: int, writer: Any, prefix: str = "s"
-) -> tuple[list[tuple[Card, ...]], list[Focus], tuple[str, ...]]:
-    """Write several cards for every row; also return their focuses, and what should be told."""
-    values = [v for axis in space.axes if axis.name not in ("clause", "tool") for v in axis.values]
-    book = Phrasebook(desk.policy, desk.tools, values)
-    requests: list[Request] = []
-    focuses: list[Focus] = []
-    for number, row in enumerate(rows):
-        situation = Situation(id=f"{prefix}{number + 1:04d}", values=row)
-        focus, clause, tool = desk.focus(situation), desk.clause(situation), desk.tool(situation)
-        cards = [
-            write_card(situation, clause, tool, focus, book, seed=desk.seed, candidate=n) for n in range(candidates)
-        ]
-        requests.append(Request(cards=tuple(cards), clause=clause, tool=tool))
-        focuses.append(focus)
-    if writer is None:
-        return [r.cards for r in requests], focuses, ()
-    written, kept = run(_with_chat(writer, lambda chat: phrase_cards(requests, chat, book)))
-    note = f"{kept} of {len(rows) * candidates} cards keep the template's words: the writer's could not be used"
-    return written, focuses, (note,) if kept else ()
-
-
-def _choose_cards(
-    desk: _Desk, drafts: Sequence[tuple[Card, ...]], focuses: Sequence[Focus], embedder: Any
-) -> tuple[tuple[Card, ...], dict[str, Oracle], str]:
-    """Keep one card of every row, so that the kept ones are far apart."""
-    flat = [card for cards in drafts for card in cards]
-    groups = [number for number, cards in enumerate(drafts) for _ in cards]
-    vectors = embed([f"{c.opening} {c.second}" for c in flat], embedder)
-    chosen = tuple(flat[int(i)] for i in choose_candidates(vectors.matrix, groups))
-    oracles = {c.id: desk.oracle(c.situation, f, c) for c, f in zip(chosen, focuses, strict=True)}
-    return chosen, oracles, vectors.name
-
-
-def _leaning(balance: Mapping[str, float], desk: _Desk) -> Callable[[Mapping[str, str]], float]:
-    """Say how well a row serves the wish: rows that want a hand-off where the share asks for them."""
-    unknown = set(balance) - {"handoff_wanted"}
-    share = balance.get("handoff_wanted", 0.0)
-    if unknown or not 0 <= share <= 1:
-        msg = f"balance={dict(balance)!r} cannot be followed. Type balance={{'handoff_wanted': 0.3}}, 0 to 1."
+def _share(balance: Mapping[str, float]) -> float:
+    share = balance.get("handoff_wanted", -1.0) if isinstance(balance, Mapping) else -1.0
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1 or len(balance) != 1:
+        msg = f"balance={balance!r} cannot be followed. Type balance={{'handoff_wanted': 0.3}}, a share from 0 to 1."
         raise InputError(msg)
-    kinds = {c.id: c.kind for c in desk.policy.clauses}
-
-    def wants_handoff(row: Mapping[str, str]) -> bool:
-        return (
-            row.get("tool_condition") in ("permission_denied", "malformed")
-            or row.get("world_state") in ("missing",)
-            or kinds.get(row.get("clause", "")) == "handoff"
-        )
-
-    return lambda row: share if wants_handoff(row) else 1.0 - share
+    return float(share)
 
 
 def _allowed(rules: Sequence[Rule]) -> Callable[[Mapping[str, str]], bool]:
@@ -339,6 +244,8 @@ def read_plan(found: Mapping[str, Any], *, world: WorldFactory | None = None) ->
         spec=spec,
         factory=world,
         embedder=found["embedder"],
+        diversity=found["diversity"],
+        balance=found["balance"],
         twins_wanted=found["twins_wanted"],
         notes=tuple(found["notes"]),
     )
@@ -355,7 +262,10 @@ def _read_card(found: Mapping[str, Any]) -> Card:
 
 
 def _read_oracle(found: Mapping[str, Any]) -> Oracle:
-    rules = {k: tuple(CallRule(**r) for r in found[k]) for k in ("must_call", "must_not_call")}
+    rules = {
+        k: tuple(CallRule(**{**r, "instead": tuple(r.get("instead", ()))}) for r in found[k])
+        for k in ("must_call", "must_not_call")
+    }
     others = {k: tuple(found[k]) for k in ("may_call", "must_not_claim", "ends", "open")}
     return Oracle(**{**found, **rules, **others})
 

@@ -7,7 +7,9 @@ Euclidean between unit vectors, from 0 (same direction) to 2 (opposite), and are
 machines, decide nothing.
 
 What is promised: the two closest of the chosen are never closer than among the first
-candidates. That no choice is better is not promised; finding the best one is NP-hard [1].
+candidates. That no choice is better is not promised; finding the best one is NP-hard [1], and
+the best is not wanted either: a row leaves its first candidate only for a clear gain, so that
+other words in one row's candidates leave nearly every other row's choice alone.
 
     [1] Gonzalez (1985). Clustering to minimize the maximum intercluster distance. Theoretical
         Computer Science 38, 293-306.
@@ -26,8 +28,13 @@ from whilesim.core.errors import InputError
 Vectors = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-_AT_ONCE = 4_096  # vectors whose likeness is held at once: 130 megabytes
-_SWEEPS = 10
+_AT_ONCE = 256  # groups whose candidates are held against all chosen ones at once
+_CLEAR = 0.05
+"""How much further from its nearest chosen one a candidate must be than its group's first one.
+
+With 0 twice as many other cards change with one clause's text, for little more distance;
+``tests/benchmarks/bench_selection.py`` prints both.
+"""
 
 
 def select_spread(vectors: Vectors, count: int, *, start: int = 0) -> Indices:
@@ -70,13 +77,12 @@ def select_spread(vectors: Vectors, count: int, *, start: int = 0) -> Indices:
 def choose_candidates(vectors: Vectors, groups: Sequence[int]) -> Indices:
     """Choose one vector of each group so that the chosen are far apart.
 
-    Farthest-first among the groups that have none yet; then sweeps in which each group takes the
-    one of its vectors whose nearest chosen one is furthest away, until nothing changes.
+    Every group begins with its first one. Then each in turn takes the one of its vectors whose
+    nearest chosen one is furthest away, if that is clearly further than for its first one.
 
     Args:
         vectors: One embedding for each candidate, shape ``(n, d)``; only directions count.
-        groups: The group of each candidate, length ``n``. Above 4,096 candidates, groups are taken in
-            blocks of that many, each block far from those before it.
+        groups: The group of each candidate, length ``n``.
 
     Returns:
         One index for each group, in the order in which groups first appear.
@@ -91,12 +97,11 @@ def choose_candidates(vectors: Vectors, groups: Sequence[int]) -> Indices:
     members: dict[int, list[int]] = {}
     for index, group in enumerate(groups):
         members.setdefault(group, []).append(index)
-    first = np.array([indices[0] for indices in members.values()], dtype=np.intp)
-    chosen: list[int] = []
-    for block in _blocks(list(members.values())):
-        chosen += _spread_block(unit, block, chosen)
-    better = np.array(chosen, dtype=np.intp)
-    return better if len(first) < 2 or _nearest(unit[better]).min() >= _nearest(unit[first]).min() else first
+    each = list(members.values())
+    chosen = np.array([indices[0] for indices in each], dtype=np.intp)
+    for low in range(0, len(each), _AT_ONCE):
+        _move_apart(unit, each[low : low + _AT_ONCE], low, chosen)
+    return chosen
 
 
 def spread(vectors: Vectors) -> dict[str, float | None]:
@@ -114,53 +119,19 @@ def spread(vectors: Vectors) -> dict[str, float | None]:
     return {"least": float(nearest.min()), "mean": round(float(nearest.mean()), 6)}
 
 
-def _spread_block(unit: Vectors, groups: list[list[int]], taken: list[int]) -> list[int]:
-    """Choose one index of each group, far from those taken; the likeness of all is held at once."""
+def _move_apart(unit: Vectors, groups: list[list[int]], low: int, chosen: Indices) -> None:
+    """Let some groups, of which the first has the place ``low``, choose again, one after the other."""
     indices = np.array([index for group in groups for index in group], dtype=np.intp)
     ends = np.cumsum([0, *(len(group) for group in groups)])
-    alike = unit[indices] @ unit[indices].T
-    others = (unit[indices] @ unit[taken].T).max(axis=1, initial=-1.0)
-    chosen = _farthest_first(alike, ends, others)
-    beside = alike.take(chosen, axis=1)
-    for group, (low, high) in enumerate(pairwise(ends)):
-        beside[low:high, group] = -1.0  # nobody is a neighbour of its own group
-    for _ in range(_SWEEPS):
-        before = chosen.copy()
-        for group, (low, high) in enumerate(pairwise(ends)):
-            gaps = _distance(np.maximum(beside[low:high].max(axis=1), others[low:high]))
-            if gaps.max() > gaps[chosen[group] - low]:
-                chosen[group] = low + int(gaps.argmax())
-                beside[:, group] = alike[chosen[group]]
-                beside[low:high, group] = -1.0
-        if (chosen == before).all():
-            break
-    return [int(index) for index in indices[chosen]]
-
-
-def _farthest_first(alike: Vectors, ends: Indices, nearest: Vectors) -> Indices:
-    """Take always the vector furthest from all taken ones, of a group that has none yet."""
-    group_of = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-    chosen = np.zeros(len(ends) - 1, dtype=np.intp)
-    done, index = np.zeros(len(alike), dtype=bool), int(_distance(nearest).argmax())
-    for _ in range(len(chosen)):
-        group = group_of[index]
-        chosen[group] = index
-        done[ends[group] : ends[group + 1]] = True
-        nearest = np.maximum(nearest, alike[index])
-        index = int(np.where(done, -1.0, _distance(nearest)).argmax())
-    return chosen
-
-
-def _blocks(groups: list[list[int]]) -> list[list[list[int]]]:
-    blocks: list[list[list[int]]] = []
-    size = _AT_ONCE
-    for group in groups:
-        if size + len(group) > _AT_ONCE:
-            blocks.append([])
-            size = 0
-        blocks[-1].append(group)
-        size += len(group)
-    return blocks
+    candidates = unit[indices]
+    alike = candidates @ unit[chosen].T
+    for place, (start, end) in enumerate(pairwise(ends), low):
+        alike[start:end, place] = -1.0  # nobody is a neighbour of its own group
+        gaps = _distance(alike[start:end].max(axis=1))
+        best = int(gaps.argmax())
+        if gaps[best] > gaps[0] + _CLEAR:
+            chosen[place] = indices[start + best]
+            alike[end:, place] = candidates[end:] @ unit[chosen[place]]
 
 
 def _nearest(unit: Vectors) -> Vectors:

@@ -31,7 +31,7 @@ from whilesim.situations.axes import Axis, Rule
 from whilesim.situations.bound import fewest_rows
 from whilesim.situations.constraints import Goal, Limits, tabulate
 from whilesim.situations.filling import complete_row
-from whilesim.situations.ordering import Preference, arrange, extend
+from whilesim.situations.ordering import Leaning, arrange, extend, lean
 from whilesim.situations.starts import complete, starts
 from whilesim.situations.tabu import Search, reduce_rows
 from whilesim.situations.tuples import FREE, Bools, Grid, Ints, make_grid
@@ -39,6 +39,16 @@ from whilesim.situations.tuples import FREE, Bools, Grid, Ints, make_grid
 Method = Literal["auto", "allpairspy"]
 Combination = tuple[tuple[str, str], ...]
 """One value of each of ``strength`` axes: ``(("tool", "refund"), ("world_state", "missing"))``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A share of the rows, 0 to 1, that should be of some kind."""
+
+    share: float
+    fits: Callable[[Mapping[str, str]], float]
+    """Called with a whole row: how likely it is of that kind, 0 to 1."""
+
 
 _CLOSE = 1.1  # a start with more times the rows of the smallest is not searched any further
 
@@ -98,7 +108,7 @@ def cover(
     seed: int = 0,
     method: Method = "auto",
     *,
-    prefer: Callable[[Mapping[str, str]], float] | None = None,
+    wish: Wish | None = None,
 ) -> Covering:
     """Return rows in which every possible combination of ``strength`` values stands.
 
@@ -114,8 +124,9 @@ def cover(
         seed: Decides among rows that are equally good.
         method: ``auto``, or the package ``allpairspy`` as a second opinion; what it loses is added,
             and told in ``notes``.
-        prefer: Called with a whole row; higher is better. Decides cells that no combination depends
-            on, and the rows beyond a complete covering; never costs a combination.
+        wish: Turns cells that no combination depends on, and the rows beyond a complete covering,
+            toward a share of rows of some kind; never costs a combination. With fewer rows than a
+            complete covering needs, it only decides among rows that hold as many.
 
     Raises:
         InputError: An axis has no value or one twice, a rule or a fixed row names what is not there,
@@ -135,10 +146,11 @@ def cover(
     found = _fewest(chain([(first, goal)], options), max(bound, rows or 0), seed)
     if rows is not None and rows < len(found):
         found = _most(found, goal, rows, seed)
-    liking: Preference | None = None if prefer is None else lambda row: prefer(task.decode(row))
-    found = arrange(found, goal, liking)
+    found = arrange(found, goal)
+    leaning = Leaning(wish.share, lambda row: wish.fits(task.decode(row))) if wish else None
+    found = lean(found, goal, leaning) if leaning else found
     if rows is not None and rows > len(found):
-        found = extend(found, goal, rows, liking)
+        found = extend(found, goal, rows, leaning)
         if len(found) < rows:
             notes.append(f"there are only {len(found)} different situations, fewer than rows={rows}.")
     return _report(task, goal, found, bound, notes)
