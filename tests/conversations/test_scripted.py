@@ -10,9 +10,11 @@ import pytest
 
 from whilesim.cards.cards import Card
 from whilesim.cards.personas import Persona
-from whilesim.chat.messages import Trace
-from whilesim.conversations.reading import pairs_said, read_reply
+from whilesim.chat.messages import Message, Trace
+from whilesim.conversations.arguments import Known
+from whilesim.conversations.reading import read_reply
 from whilesim.conversations.rollout import Case, Stage, play
+from whilesim.conversations.said import mend, slips_of
 from whilesim.conversations.scripted import FAULTS, ScriptedAgent
 from whilesim.conversations.scripted_customer import ScriptedCustomer
 from whilesim.conversations.wording import participle
@@ -156,18 +158,56 @@ def test_trouble_is_read_from_a_reply(reply: str, trouble: str | None) -> None:
     assert read_reply(reply)[1] == trouble
 
 
-def test_named_values_are_read_the_latest_first() -> None:
-    from whilesim.chat.messages import Message
+ORDER = {"type": "string", "description": "The order id, such as '#W0000000'."}
+REASON = {"type": "string", "description": "The reason, should be either 'no longer needed' or 'ordered by mistake'."}
 
-    assert pairs_said([Message(role="user", content="phone: 134-6372 phone number: 630-8949")]) == [
-        ("phone", "134-6372"),
-        ("phone number", "630-8949"),
-    ]
-    assert pairs_said([Message(role="user", content="That would be url: https://a.co/1")]) == [
-        ("url", "https://a.co/1")
-    ]
-    talk = [Message(role="user", content="order id: W1"), Message(role="user", content="email: a@b.co, order id: W2")]
-    assert pairs_said(talk)[:2] == [("email", "a@b.co"), ("order id", "W2")]
+
+@pytest.mark.parametrize(
+    ("said", "name", "schema", "value"),
+    [
+        ("order id: W1, email: a@b.co", "order_id", {}, "W1"),
+        ("My order id is #W1984.", "order_id", {}, "#W1984"),
+        ("It's about my order #W1984, please look.", "order_id", {}, "#W1984"),
+        ("please look at #W1984 for me", "order_id", ORDER, "#W1984"),
+        ("My user id is bee_suarez_466 and I'm in a hurry", "user_id", {}, "bee_suarez_466"),
+        ("my user id isaiah_noel_237, please check it", "user_id", {}, "isaiah_noel_237"),
+        ("The new zip code would be 85718 and my zip code is 10001", "zip", {}, "10001"),
+        ("The new zip code would be 85718.", "zip", {}, "85718"),
+        ("You can reach me under 555-478-9014.", "phone_number", {}, "555-478-9014"),
+        ("I was born on 1990-02-01", "date_of_birth", {}, "1990-02-01"),
+        ("My name is Ada Low I was born in 1990", "full_name", {}, "Ada Low"),
+        ("It came to 213.56 in total.", "amount", {"type": "number"}, 213.56),
+        ("that is 4 weeks", "weeks", {"type": "integer"}, 4),
+        ("I don't need it any more, no longer needed", "reason", REASON, "no longer needed"),
+        ("I ordered it by mistake", "reason", REASON, "ordered by mistake"),
+        ("I'm leaving from JFK and going to SEA", "destination", {}, "SEA"),
+        ("could you work out 3 + 4?", "expression", {}, "3 + 4"),
+        ("The items are 7981043488 and 5076079998, and the payment goes through gift_card_11.", "item_ids", {"type": "array", "items": {"type": "string"}}, ["7981043488", "5076079998"]),
+        ("That would be url: https://a.co/1", "url", {}, "https://a.co/1"),
+        ("I'm ready to take this to your management", "order_id", ORDER, None),
+        ("my phone number is 555-478-9014", "line_id", {}, None),
+    ],
+)  # fmt: skip
+def test_a_value_is_read_from_a_sentence(said: str, name: str, schema: dict[str, Any], value: Any) -> None:
+    parameters = {"type": "object", "properties": {name: {"type": "string", **schema}}, "required": [name]}
+    tool = parse_tools([{"name": "get_record", "parameters": parameters}])[0]
+    messages = [Message(role="user", content=said)]
+    assert Known(messages, [], [said], said).fill(tool)[0].get(name) == value
+
+
+def test_the_latest_message_counts_first_and_a_new_value_is_not_the_old_one() -> None:
+    text = {"type": "string"}
+    tool = parse_tools([{"name": "change_line", "parameters": {"type": "object", "properties": {"line_id": text, "new_line_id": text}, "required": ["line_id", "new_line_id"]}}])[0]  # fmt: skip
+    said = ["My line id is L100.", "Sorry, my line id is L200. The new line id would be L300."]
+    known = Known([Message(role="user", content=t) for t in said], [], said, said[0])
+    assert known.fill(tool)[0] == {"line_id": "L200", "new_line_id": "L300"}
+
+
+def test_slips_of_the_key_are_put_right_and_values_are_left_alone() -> None:
+    slips = slips_of(["number", "cancel", "line"], {"number", "cancel", "line", "lines"})
+    assert mend("my nubmer, please cancle the liine at maegan.cancle@x.co", slips) == (
+        "my number, please cancel the line at maegan.cancle@x.co"
+    )
 
 
 @pytest.mark.parametrize(
@@ -186,11 +226,9 @@ def test_participles(verb: str, done: str) -> None:
     assert participle(verb) == done
 
 
-def test_a_value_that_begins_like_a_word_is_read_whole() -> None:
-    from whilesim.chat.messages import Message
-    from whilesim.conversations.arguments import Known
-
-    said = "My user id isaiah_noel_237, please check it."
-    schema = {"properties": {"user_id": {"type": "string"}}, "required": ["user_id"]}
-    tool = parse_tools([{"name": "get_user", "parameters": schema}])[0]
-    assert Known([Message(role="user", content=said)], [], [said]).fill(tool) == ({"user_id": "isaiah_noel_237"}, [])
+def test_who_asks_for_a_person_twice_is_put_through() -> None:
+    card = replace(
+        CARD, opening="Please put me through to a person and I'd like to talk to a human, please speak, my person"
+    )
+    trace = talk(Shelf(), card)
+    assert called(trace)[-1] == "call_librarian"

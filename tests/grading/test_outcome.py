@@ -293,3 +293,34 @@ def test_messages_without_words_or_calls_do_no_harm() -> None:
     assert observe_end([], TOOLS, ()) is None
     assert observe_end([Message(role="user", content=None)], (), ()) is None
     assert violations(Oracle(), [], (), ()) == []
+
+
+def test_another_read_of_the_same_record_does_as_well() -> None:
+    rule = CallRule(name="get_order", arguments={"order_id": "7"}, instead=("find_order",), shows="#7")
+    talk = said("Where is 7?", called("find_order", '{"id": "#7", "status": "open"}', id="r", order_id="7"), "Open.")
+    assert not violations(Oracle(must_call=(rule,)), talk, TOOLS, ())
+    assert violations(Oracle(must_call=(rule,)), talk, TOOLS, ("r",))
+    other = said("Where is 7?", called("find_order", '{"id": "#8"}', id="r", order_id="8"), "Open.")
+    assert violations(Oracle(must_call=(rule,)), other, TOOLS, ())
+
+
+def test_who_asks_for_a_person_and_gets_one_needs_no_more() -> None:
+    oracle = Oracle(must_call=(CallRule(name="cancel_order"),), ends=("resolved",), handoff_wanted=False)
+    assert not violations(oracle, said("Let me talk to a person", HANDED, "A colleague will call."), TOOLS, ())
+    assert violations(oracle, said("Cancel 7", HANDED, "A colleague will call."), TOOLS, ())
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        ["Where is 7?", FOUND, "It is open.", "And waive the fee?", "I'm not able to do that."],
+        [
+            "Cancel 7",
+            TIMEOUT,
+            called("cancel_order", "Error: already", id="hx", order_id="7"),
+            "It is already cancelled.",
+        ],
+    ],
+)
+def test_a_no_to_something_else_or_after_a_second_try_is_no_refusal_of_the_request(turns: list[Any]) -> None:
+    assert end(*turns) is None

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from whilesim.chat.messages import Message
-from whilesim.conversations.reading import Result, leaves, overlap, pairs_said, tokens_in, tokens_said
-from whilesim.conversations.wording import is_id
+from whilesim.conversations.reading import Result, asks_go_ahead, leaves, overlap
+from whilesim.conversations.said import Wanted, is_key, option_said, tokens_in, value_said, wanted
+from whilesim.conversations.wording import plain, split_name, target_key
+from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, shorten
 from whilesim.situations.tools import Tool
+from whilesim.world.kinds import is_parameter, role_of
+
+_OF_RECORDS = ("money", "email", "phone", "full_name", "first_name", "last_name", "dob")
+"""What a write takes from records as they are; any other value is the customer's to say."""
+_PLACES = ("street", "unit", "city", "state", "country", "zip")
+_NEW_PLACE = re.compile(r"\bnew (?:street|apartment|city|state|country|zip|address)")
+_BY_SHAPE = ("email", "phone", "sum", "url")
 
 
 @dataclass(frozen=True)
@@ -22,128 +32,152 @@ class Known:
     messages: Sequence[Message]
     results: Sequence[Result]
     said: Sequence[str]
-    """The customer's messages, the first one first."""
+    """The customer's messages, slips of the key put right, the first one first."""
+    request: str
+    """The sentence that asks for something."""
 
     @cached_property
     def heard(self) -> str:
         """All that the customer wrote, case folded."""
         return " ".join(self.said).casefold()
 
-    @cached_property
-    def pairs(self) -> list[tuple[str, str]]:
-        """What the customer named, the latest first."""
-        return pairs_said(self.messages)
-
     def fill(self, tool: Tool) -> tuple[dict[str, Any], list[str]]:
         """Fill a tool's arguments from what was said and read; also name what is missing."""
         schema = tool.parameters
-        wanted: Sequence[str] = schema.get("required", ())
+        wants: Sequence[str] = schema.get("required", ())
         found: dict[str, Any] = {}
         for name, part in schema.get("properties", {}).items():
+            if name not in wants and is_parameter(name):
+                continue
             value = self.find(name, part, tool)
-            if value is not None and (name in wanted or self.was_said(value)):
+            if value is not None and (name in wants or self.was_said(value)):
                 found[name] = value
+        for name in [n for n in found if n.startswith("new_") and found.get(n[4:]) == found[n]]:
+            del found[name]  # nobody exchanges a thing for itself
         if tool.effect == "handoff":  # what a person is told is the request itself
-            texts = [n for n in wanted if schema["properties"].get(n, {}).get("type", "string") == "string"]
-            found |= {n: shorten(self._request(), 160) for n in texts if n not in found}
-        return found, [name for name in wanted if name not in found]
+            texts = [n for n in wants if schema["properties"].get(n, {}).get("type", "string") == "string"]
+            found |= {n: shorten(self.request, 160) for n in texts if n not in found}
+        return found, [name for name in wants if name not in found]
 
     def find(self, name: str, part: Mapping[str, Any], tool: Tool) -> Any:
         """Find one argument's value, or None."""
+        want = wanted(name, part, split_name(tool)[1])
+        if tool.effect == "write" and role_of(name) in _PLACES and _NEW_PLACE.search(self.heard):
+            want = replace(want, new=True)  # the old address is no part of the new one
         types = part.get("type", "string")
         kind = next((t for t in types if t != "null"), "string") if isinstance(types, list) else types
-        if "enum" in part:
-            return self._option(name, part["enum"])
         if kind == "array":
             return self._many(name, part, tool)
+        if kind == "object" and not part.get("properties"):
+            return self._free_form(want)
         if kind == "object":
             inner = {k: self.find(k, p, tool) for k, p in part.get("properties", {}).items()}
             found = {k: v for k, v in inner.items() if v is not None}
             return found if found and set(part.get("required", ())) <= set(found) else None
+        if want.options:
+            return self._option(want, part.get("enum") or want.options)
         if kind == "boolean":
-            return True
-        if kind == "string" and is_free_text(name):
-            return self._told(name) or self._phrased(name) or shorten(self._request(), 160)
-        text = self._from_words(name) or self._from_results(name, tool)
+            return self._truth(want, required=name in tool.parameters.get("required", ()))
+        if want.shape == "text":
+            return self._told(want)
+        value = self._from_words(want)
+        if value is None and (is_key(name) or tool.effect != "write" or role_of(name) in _OF_RECORDS):
+            value = self._from_results(name, tool)
         if kind in ("number", "integer"):
-            return _number(text, kind)
-        return None if text is None else str(text)
+            return _number(value, kind)
+        return None if value is None else str(value)
 
-    def _option(self, name: str, options: Sequence[Any]) -> Any:
-        heard = self.heard
-        named = next((v for n, v in self.pairs if overlap(n, name) >= 0.5), "")
-        for text in (named.casefold(), heard):
-            hits = [
-                o
-                for o in options
-                if text
-                and re.search(rf"(?<!\w){re.escape(str(o).casefold().replace('_', ' '))}(?!\w)", text.replace("_", " "))
-            ]
-            if hits:
-                return hits[0]
-        return options[0] if len(options) == 1 else None
+    def _free_form(self, want: Wanted) -> dict[str, str]:
+        """Return all that the customer named, for an object that may hold anything."""
+        pattern = r"(?i)\b(?:my|the) ((?:[a-z]+ ){0,2}[a-z]+) (?:is|are|would be) (\S+?)(?=[.,;!?]?(?:\s|$))"
+        named = re.findall(pattern, " ".join(self.said))
+        told = value_said(self.said, replace(want, shape="text"))
+        return {"_".join(k.split()): v for k, v in named} | ({"details": told} if told else {})
+
+    def _option(self, want: Wanted, options: Sequence[Any]) -> Any:
+        if len(options) == 1:
+            return options[0]
+        chosen = option_said(self.said, want)
+        return next((o for o in options if str(o) == chosen), None)
+
+    def _truth(self, want: Wanted, *, required: bool) -> bool | None:
+        named = re.search(rf"\b{want.phrase}\b(?P<after>.{{0,12}})", self.heard)
+        if not (named or required):
+            return None
+        near = (named["after"] if named else "") + " " + self.request.casefold()
+        return not re.search(r"\b(?:off|no|false|disable|deactivate|without|don't|not)\b", near)
+
+    def _told(self, want: Wanted) -> str | None:
+        """Return words of the customer's own: named, or answered; the request itself once they were asked for in vain."""
+        if told := value_said(self.said, want) or self._answer(want):
+            return told
+        because = re.search(r"\bbecause ([^.;!?\n]{4,90})", self.heard) if "reason" in want.name else None
+        if because:
+            return because.group(1)
+        if {"summary", "query", "question", "context", "input"} & set(name_words(want.name)):
+            return shorten(self.request, 160)
+        asked = any(m.role == "assistant" and plain(want.name) in (m.content or "") for m in self.messages)
+        return shorten(self.request, 160) if asked else None
+
+    def _answer(self, want: Wanted) -> str | None:
+        """Return what the customer answered when nothing but this was asked for."""
+        spoken = [m for m in self.messages if m.content and m.role in ("user", "assistant")]
+        asked = plain(want.name)
+        for question, answer in reversed(list(pairwise(spoken))):
+            text = question.content or ""
+            alone = asked in text and " and the " not in text and not asks_go_ahead(text)
+            if question.role == "assistant" and answer.role == "user" and alone:
+                opening = r"(?i)^(?:\W*(?:sure|of course|here you go|that would be|it's|it is|okay)\b)+\W*"
+                said = re.sub(opening, "", answer.content or "")
+                hidden = re.search(r"\b(?:don't|do not|no idea|can't|not sure)\b", said, re.I)
+                return None if hidden or not said else shorten(said.rstrip(".!"), 120)
+        return None
 
     def _many(self, name: str, part: Mapping[str, Any], tool: Tool) -> list[Any] | None:
-        items = part.get("items", {})
+        items = part.get("items") or {}
         single = name[:-1] if name.endswith("s") else name
-        named = [v for n, v in self.pairs if overlap(n, single) >= 0.5]
+        want = wanted(name, {"type": "string"})
+        named = value_said(self.said, replace(want, shape="ids" if want.shape == "id" else "text"))
         if items.get("type") == "object":
-            one = self.find(single, {**items, "type": "object"}, tool)
-            return [one] if one else None
-        values = [v.strip() for text in named[:1] for v in re.split(r",| and ", text) if v.strip()]
-        if not values and (one := self.find(single, items, tool)) is not None:
+            things = [t for chunk in re.split(r",\s+| and ", named or "") if (t := _parts_of(chunk, items))]
+            one = None if things else self.find(single, {**items, "type": "object"}, tool)
+            return things or ([one] if one else None)
+        told = tokens_in(named, "id") if named and want.shape == "id" else re.split(r",\s*| and ", named or "")
+        values: list[Any] = [v.strip() for v in told if v.strip()]
+        if want.shape == "id" and not values:
+            fits = self.candidates(name)
+            marks = self._marks(fits)
+            values = [v for v in fits if marks[v]] or (fits if len(fits) == 1 and not want.new else [])
+        if not values and not is_key(name) and (one := self.find(single, items, tool)) is not None:
             values = [one]
-        return values or None
+        numeric = items.get("type") in ("number", "integer")
+        return [_number(v, str(items["type"])) for v in values] if numeric else values or None
 
-    def _phrased(self, name: str) -> str | None:
-        """Return what follows an argument's name up to the next comma or stop: 'reason no longer needed'."""
-        for text in self.said:
-            if found := re.search(rf"\b{re.escape(name)}[: ]+([^,.;!?\n]{{3,80}})", text, re.I):
-                return found.group(1).strip()
-        return None
-
-    def _request(self) -> str:
-        """Return the sentence in which the customer asks for something."""
-        parts = re.split(r"(?<=[.!?])\s+", self.said[0])
-        asks = r"\b(?:can|could|please|want|like|rather|need|check|look)\b"
-        return next((p for p in parts if re.search(asks, p, re.I)), max(parts, key=len))
-
-    def _told(self, name: str) -> str | None:
-        """Return what the customer named like an argument: 'reason: travel'."""
-        scored = [(overlap(n, name), -i, v) for i, (n, v) in enumerate(self.pairs)]
-        best = max(scored, default=(0.0, 0, ""))
-        return best[2] if best[0] >= 0.6 else None
-
-    def _from_words(self, name: str) -> str | None:
+    def _from_words(self, want: Wanted) -> Any:
         """Take a value from the customer's words: named, or of the shape that the name asks for."""
-        parts = name_words(name)
-        if told := self._told(name):
-            shape = next((s for s in ("email", "phone", "date") if s in parts), "date" if "dob" in parts else "")
-            return next(iter(tokens_in(told, shape)), told) if shape else told
-        if parts[0] in ("first", "last") and parts[-1] == "name" and (whole := self._told("name")) and " " in whole:
-            return whole.split()[0 if parts[0] == "first" else -1]
-        for shape in ("email", "phone", "date"):
-            if shape in parts or (shape == "date" and "dob" in parts):
-                return next(iter(tokens_said(self.messages, shape)), None)
-        spoken_of = _spoken_of(tuple(parts))
-        for text in reversed(self.said):
-            if match := spoken_of.search(text):
-                return match.group(1).rstrip(".,!")
-        if is_id(name):
-            return self._id_near(parts)
-        return None
+        if told := value_said(self.said, want):
+            return told
+        parts = name_words(want.name)
+        if parts[0] in ("first", "last") and parts[-1] == "name":
+            whole = value_said(self.said, wanted("full_name", {})) or ""
+            return whole.split()[0 if parts[0] == "first" else -1] if " " in whole else None
+        before = load_words("scripted_reading")["before"].get(want.name)
+        if want.shape == "code" and before:
+            return self._last(rf"\b{before} (?P<value>[A-Z]{{3}})\b")
+        if want.shape in _BY_SHAPE or (want.shape == "date" and role_of(want.name) != "dob"):
+            born = value_said(self.said, wanted("date_of_birth", {})) if want.shape == "date" else None
+            return next((v for t in reversed(self.said) for v in tokens_in(t, want.shape) if v != born), None)
+        if want.like and want.shape == "id":
+            return self._last(rf"(?<!\w)(?P<value>{want.like})(?!\w)")
+        answer = self._answer(want)
+        if answer is None or want.shape == "word":
+            return answer
+        found = tokens_in(answer, want.shape)
+        return found[0] if len(found) == 1 and (want.shape != "id" or len(answer.split()) < 5) else None
 
-    def _id_near(self, parts: Sequence[str]) -> str | None:
-        """Find an id that follows the noun of the argument: 'my order W2210' for order_id."""
-        nouns = [p for p in parts if p not in ("id", "ids", "number", "code", "new", "old")]
-        for text in reversed(self.said):
-            for noun in reversed(nouns):
-                match = re.search(
-                    rf"\b{re.escape(noun)}\w*\s+(?:id|number|code)?\s*(#?(?=[\w-]*\d)[\w-]{{3,}})", text, re.I
-                )
-                if match:
-                    return match.group(1)
-        return None
+    def _last(self, pattern: str) -> str | None:
+        """Return the value that a pattern finds in the latest message that has one."""
+        return next((m["value"] for t in reversed(self.said) if (m := re.search(pattern, t))), None)
 
     def _from_results(self, name: str, tool: Tool) -> Any:
         """Take a value from what was read: the same key, or the id of a record of that kind.
@@ -157,7 +191,13 @@ class Known:
         if tool.effect == "read":
             used = [r.arguments.get(name) for r in self.results if r.call.name == tool.name]
             return next((v for v in fits if v not in used), fits[0])
-        return max(fits, key=lambda v: (self.agreement(v), -fits.index(v)))
+        target = target_key(tool, dict.fromkeys(tool.parameters.get("properties", {}), ""))
+        if name == target or tool.effect != "write":
+            return self.best(fits)[0]
+        read = (row for r in self.results if r.trouble is None for row in rows(r.data))
+        now = [row[name] for row in read if target in row and name in row]
+        best, sure = self.best([v for v in fits if v not in now] or fits)
+        return best if sure else None
 
     def candidates(self, name: str) -> list[Any]:
         """Return the values that were read and fit an argument best, in the order they were read."""
@@ -168,57 +208,111 @@ class Known:
                 continue
             for path, value in leaves(result.data):
                 if path and isinstance(value, (str, int, float)) and value != "":
-                    score = self._key_fit(bare, path) + 0.3 * self.was_said(value)
+                    score = _key_fit(bare, path) + 0.3 * self.was_said(value)
                     scored[value] = max(score, scored.get(value, 0.0))
         best = max(scored.values(), default=0.0)
         return [v for v, score in scored.items() if score >= max(0.9, best - 1e-9)]
 
-    def agreement(self, key: Any) -> int:
-        """Count how many of the customer's words stand in the record that was read under a key."""
-        record = next((r for r in reversed(self.results) if r.trouble is None and key in r.arguments.values()), None)
-        if record is None:
-            return 0
-        values = {str(v) for _, v in leaves(record.data) if isinstance(v, (str, int, float)) and v != key}
-        return sum(len(v) > 2 and self.was_said(v) for v in values)
+    def best(self, values: Sequence[Any], given: Sequence[Any] = ()) -> tuple[Any, bool]:
+        """Return the value whose record agrees best with the customer's words, and whether it stands alone.
 
-    def _key_fit(self, name: str, path: tuple[str, ...]) -> float:
-        key = path[-1]
-        if key in (name, name + "s"):
-            return 2.0
-        if set(name_words(name)) < set(name_words(key)) and not is_id(name):
-            return 0.95  # amount is total_amount
-        if key in (name.removesuffix("_id") + "s", name.removesuffix("_id") + "_list") and name.endswith("_id"):
-            return 1.8
-        if name_words(name)[-1:] == ["id"] and key == "id" and len(path) > 1:
-            return 1.5 * overlap(path[-2], name[: -len("_id")])
-        if name_words(key) == name_words(name)[1:] and len(name_words(name)) > 1 and len(name_words(key)) > 1:
-            return 1.0
-        return 0.9 if overlap(key, name) == 1.0 and is_id(key) == is_id(name) and len(name_words(key)) > 1 else 0.0
+        Args:
+            values: Keys of records that were read.
+            given: What the customer said as another argument, which tells nothing of the record.
+        """
+        marks = self._marks(values)
+        weights = {v: sum(w * len(t) for (_, t), w in found.items() if t not in given) for v, found in marks.items()}
+        ranked = sorted(values, key=lambda v: -weights[v])
+        return ranked[0], len(values) == 1 or weights[ranked[0]] > weights[ranked[1]] or self.was_said(ranked[0])
+
+    def _marks(self, values: Sequence[Any]) -> dict[Any, dict[tuple[str, str], int]]:
+        """Return what the customer said of the record of each value, leaving out what is so of all of them.
+
+        What stands in the record itself weighs more than what stands in a part of it.
+        """
+        marks: dict[Any, dict[tuple[str, str], int]] = {}
+        for value in values:
+            told = [(p, t) for p, t in self._told_of(value) if len(t) > 2 and self.was_said(t)]
+            marks[value] = {(p[-1], t): 1 + (len(p) == 1) for p, t in told if p}
+        common = set.intersection(*map(set, marks.values())) if len(marks) > 1 else set()
+        return {v: {k: w for k, w in found.items() if k not in common} for v, found in marks.items()}
+
+    def _told_of(self, value: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield all that was read of the record that a value names."""
+        for result in self.results:
+            if result.trouble is None:
+                whole = value in result.arguments.values()
+                for row in [result.data] if whole else rows(result.data):
+                    if whole or value in row.values():
+                        for path, v in leaves(row):
+                            if isinstance(v, (str, int, float)) and not isinstance(v, bool) and v != value:
+                                yield path, str(v)
 
     def was_said(self, value: Any) -> bool:
-        """Say whether the customer wrote a value down."""
-        return isinstance(value, (str, int, float)) and str(value).casefold() in self.heard
+        """Say whether the customer wrote a value down; of a list or a group, any part of it."""
+        if isinstance(value, (list, Mapping)):
+            return any(self.was_said(v) for v in (value.values() if isinstance(value, Mapping) else value))
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            return isinstance(value, bool)
+        return re.search(rf"(?<![\w.]){re.escape(str(value).casefold())}(?!\w|\.\d)", self.heard) is not None
 
 
-@lru_cache(maxsize=4096)
-def _spoken_of(parts: tuple[str, ...]) -> re.Pattern[str]:
-    """Return what finds an argument's value behind its name: 'order id W1', 'full name Ada Low'."""
-    value = r"([A-Z][\w'-]+(?: [A-Z][\w'-]+){0,2})" if parts[-1] == "name" else r"([#\w@.+-]+)"
-    return re.compile(
-        rf"\b(?i:{'[ _-]?'.join(map(re.escape, parts))})\b(?: (?:id|code|number))?\s*(?:is\b|:|=|,)?\s*{value}"
-    )
+def rows(data: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield every object of a reply that holds no other object, and those that do after them."""
+    for inner in data.values() if isinstance(data, Mapping) else data if isinstance(data, list) else ():
+        yield from rows(inner)
+    if isinstance(data, Mapping):
+        yield {k: v for k, v in data.items() if not isinstance(v, (Mapping, list))}
 
 
-def is_free_text(name: str) -> bool:
-    """Say whether an argument takes words of one's own: a reason, a summary."""
-    return name_words(name)[-1:][0] in (
-        "summary", "reason", "description", "message", "note", "notes", "thought", "comment", "details", "text", "query", "question", "content", "subject", "issue", "problem", "body", "title",
-    )  # fmt: skip
+def _parts_of(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Read one thing of several parts: 'Ada Low 1990-02-01' is a first name, a last name and a date of birth."""
+    found: dict[str, Any] = {}
+    left = text
+    for name, part in schema.get("properties", {}).items():
+        want = wanted(name, part)
+        shape = "word" if want.options else want.shape
+        value = option_said([left], want) if want.options else None
+        if shape == "name" and role_of(name) in ("first_name", "last_name"):
+            names = re.findall(r"[^\W\d_][\w'-]*", left)
+            value = (names[0] if role_of(name) == "first_name" else names[-1]) if len(names) > 1 else None
+        elif shape not in ("word", "text"):
+            value = next(iter(tokens_in(left, shape)), None)
+            left = left.replace(value, " ", 1) if value else left
+        if value is not None:
+            found[name] = _number(value, str(part.get("type"))) if part.get("type") in ("integer", "number") else value
+    return found if found and set(schema.get("required", ())) <= set(found) else None
 
 
-def _number(text: Any, kind: str) -> int | float | None:
-    found = re.search(r"-?\d+(?:\.\d+)?", str(text)) if text is not None else None
+def _key_fit(name: str, path: tuple[str, ...]) -> float:
+    """Say how well a field of a reply stands for an argument."""
+    key, parts = path[-1], name_words(name)
+    if key in (name, name + "s"):
+        return 2.0
+    if set(parts) < set(name_words(key)) and not is_key(name):
+        return 0.95  # amount is total_amount
+    if is_key(name) and _noun(name) and _noun(name) == _noun(key) and (is_key(key) or key.endswith(("s", "_list"))):
+        return 2.0  # reservation_id is one of reservation_numbers
+    if parts[-1:] == ["id"] and key == "id" and len(path) > 1:
+        return 1.5 * overlap(path[-2], name[: -len("_id")])
+    if name_words(key) == parts[1:] and len(parts) > 1 and len(name_words(key)) > 1:
+        return 1.0
+    if parts[-1:] == ["id"] and name_words(key)[-1:] == ["id"] and name_words(key)[0] == parts[0]:
+        return 1.2  # payment_id is payment_method_id
+    return 0.9 if overlap(key, name) == 1.0 and is_key(key) == is_key(name) and len(name_words(key)) > 1 else 0.0
+
+
+def _noun(name: str) -> list[str]:
+    """Return what a key names: reservation_numbers, reservations and reservation_id are of a reservation."""
+    parts = [
+        p for p in name_words(name) if p not in ("id", "ids", "number", "numbers", "uuid", "code", "key", "list", "no")
+    ]
+    return [p.removesuffix("s") for p in parts]
+
+
+def _number(value: Any, kind: str) -> int | float | None:
+    found = re.search(r"-?\d+(?:\.\d+)?", str(value)) if value is not None else None
     if found is None:
         return None
-    value = float(found.group())
-    return int(value) if kind == "integer" or value.is_integer() else value
+    number = float(found.group())
+    return int(number) if kind == "integer" or number.is_integer() else number

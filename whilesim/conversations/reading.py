@@ -10,53 +10,11 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from whilesim.chat.messages import Message, ToolCall
-from whilesim.core.text import fold, name_words
+from whilesim.core.text import name_words
 
 Trouble = Literal["transient", "garbled", "denied", "not_found", "refused", "invalid"]
 
-_PAIR = re.compile(
-    r"([A-Za-z][A-Za-z' ]{1,40}?)\s*[:=]\s*([^;\n]+?)(?=\s*(?:;|\n|$|[.!?](?:\s|$)|,\s+[A-Za-z][A-Za-z' ]{1,40}:)|\s+[a-z]+(?: [a-z]+){0,2}:)"
-)
-_BEFORE_NAMES = frozenset(
-    [
-        "a",
-        "and",
-        "are",
-        "be",
-        "can",
-        "checked",
-        "find",
-        "give",
-        "go",
-        "have",
-        "here",
-        "i",
-        "it",
-        "me",
-        "my",
-        "of",
-        "only",
-        "or",
-        "say",
-        "says",
-        "sure",
-        "that",
-        "the",
-        "this",
-        "under",
-        "with",
-        "would",
-        "you",
-    ]
-)
 _LIGHT = frozenset({"id", "number", "code", "new", "old", "full", "current"})
-_PATTERNS = {
-    "email": re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+\w"),
-    "phone": re.compile(r"(?<![\w-])(?!\d{4}-\d{2}-\d{2})\+?\(?\d[\d ()-]{5,}\d(?![\w-])"),
-    "date": re.compile(r"\b\d{4}-\d{2}-\d{2}\b"),
-    "id": re.compile(r"#?\b(?=[\w-]*\d)[A-Za-z0-9][\w-]{2,}\b"),
-    "number": re.compile(r"(?<![\w.-])\d+(?:\.\d+)?(?![\w-])"),
-}
 _TROUBLES: tuple[tuple[Trouble, re.Pattern[str]], ...] = (
     ("transient", re.compile(r"tim(?:ed?|e[- ]?)\s*-?out|timeout|temporar|try again|unavailable|50[234]|deadline|overload", re.I)),
     ("denied", re.compile(r"denied|forbidden|permission|not authori[sz]ed|unauthori[sz]ed|403|not allowed to (?:use|call|access)|access", re.I)),
@@ -87,6 +45,12 @@ def read_results(messages: Sequence[Message]) -> list[Result]:
             if call.id in replies:
                 text = replies[call.id]
                 data, trouble = read_reply(text)
+                bare = (
+                    re.search(r"_((?:[a-z]+_)*id)(?:_|$)", call.name)
+                    if isinstance(data, (str, int)) and not trouble
+                    else None
+                )
+                data = {bare[1]: data} if bare and re.fullmatch(r"\S+", str(data)) else data
                 found.append(Result(call=call, arguments=call.parsed or {}, text=text, data=data, trouble=trouble))
     return found
 
@@ -118,7 +82,8 @@ def read_reply(text: str) -> tuple[Any, Trouble | None]:
         status = str(data.get("status", data.get("code", ""))).lower()
         if worst is not None:
             return data, _trouble(text)
-        if data.get("success") is False or data.get("ok") is False or status in ("error", "failed", "failure"):
+        short = len(data) <= 3 and status in ("error", "failed", "failure")  # a longer one may be a refund that failed
+        if data.get("success") is False or data.get("ok") is False or short:
             return data, _trouble(text)
     return data, None
 
@@ -138,34 +103,6 @@ def reason_of(result: Result) -> str:
         data = named if isinstance(named, (str, Mapping)) else max(texts, key=lambda t: len(str(t)), default="")
     words = re.sub(r"^(?:\w*Error|Error)\s*:\s*", "", str(data)).strip().rstrip(".")
     return words[:200] or "it was refused"
-
-
-def pairs_said(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    """Return what the customer named: ``order id: W1`` is (order id, W1); the latest come first."""
-    found: list[tuple[str, str]] = []
-    for message in reversed(messages):
-        if message.role == "user":
-            for name, value in _PAIR.findall(message.content or ""):
-                found.append((_bare_name(name), value.strip().rstrip(".!,")))
-    return found
-
-
-def _bare_name(name: str) -> str:
-    """Leave out what stands before a name: 'That would be url' is url."""
-    said = fold(name).split()
-    while len(said) > 1 and said[0] in _BEFORE_NAMES:
-        said = said[1:]
-    return " ".join(said)
-
-
-def tokens_said(messages: Sequence[Message], kind: str) -> list[str]:
-    """Return the emails, phones, dates, ids or numbers that the customer wrote; the latest first."""
-    return [t for m in reversed(messages) if m.role == "user" for t in tokens_in(m.content or "", kind)]
-
-
-def tokens_in(text: str, kind: str) -> list[str]:
-    """Return a text's emails, phones, dates, ids or numbers, in order."""
-    return _PATTERNS[kind].findall(text)
 
 
 def leaves(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -192,13 +129,8 @@ def overlap(left: str, right: str) -> float:
 
 def asks_go_ahead(text: str) -> bool:
     """Say whether an agent asks for a yes before it acts."""
-    return bool(
-        re.search(
-            r"shall I|may I|go ahead\?|go-ahead\?|is that right\?|do you confirm|just to confirm|would you like me to",
-            text,
-            re.I,
-        )
-    )
+    asks = r"shall I|may I|go ahead\?|go-ahead\?|is that right\?|do you confirm|just to confirm|would you like me to"
+    return bool(re.search(asks, text, re.I))
 
 
 @lru_cache(maxsize=8192)

@@ -16,26 +16,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from whilesim.chat.messages import Message, ToolCall
-from whilesim.conversations.arguments import Known, is_free_text
-from whilesim.conversations.intent import answer_further, open_toolbox, stem
+from whilesim.conversations.arguments import Known
+from whilesim.conversations.intent import answer_further, asks_person, open_toolbox
 from whilesim.conversations.players import Context
-from whilesim.conversations.reading import (
-    Result,
-    asks_go_ahead,
-    leaves,
-    read_results,
-    reason_of,
-)
-from whilesim.conversations.wording import deed_phrase, is_id, listed, plain, spoken
+from whilesim.conversations.reading import Result, asks_go_ahead, read_results, reason_of
+from whilesim.conversations.said import SHAPES, is_key, wanted
+from whilesim.conversations.searching import LOOKUPS, RETRIES, Search
+from whilesim.conversations.telling import asked_for, asking, closes, facts_of
+from whilesim.conversations.wording import deed_phrase, listed, plain, split_name, spoken, target_key
 from whilesim.core.jsontext import dumps
 from whilesim.core.seeds import chance, derive, pick
 from whilesim.core.templates import load_words
-from whilesim.core.text import name_words, shorten
-from whilesim.situations.tools import Effect, Tool
+from whilesim.core.text import name_words, shorten, words
+from whilesim.situations.tools import Tool
 
 FAULTS = ("claimed_action_without_call", "unsourced_identifier", "success_after_failure")
-_RETRIES = 1
-_LOOKUPS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +47,7 @@ class ScriptedAgent:
     async def answer(self, messages: Sequence[Message], context: Context) -> Sequence[Message]:
         """Take one step: a call or a word."""
         step = _Step(self, messages, context)
-        message = step.next()
-        return (message,)
+        return (step.next(),)
 
     def fault(self, context: Context) -> str | None:
         """Say which fault this conversation is to show, if any."""
@@ -69,14 +63,16 @@ class _Step:
         self.messages = messages
         self.context = context
         self.fault = None if context.planted else agent.fault(context)
-        self.box = open_toolbox(dumps(list(context.tools)))
-        self.tools = self.box.tools
         self.prompt = next((m.content or "" for m in messages if m.role == "system"), "")
+        self.box = open_toolbox(dumps(list(context.tools)), self.prompt)
+        self.tools = self.box.tools
         self.results = read_results(messages)
-        said = [m.content or "" for m in messages if m.role == "user"]
-        self.said = said
-        self.known = Known(messages, self.results, said)
+        self.said = [self.box.mended(m.content or "") for m in messages if m.role == "user"]
+        self.spoken = [m.content or "" for m in messages if m.role == "assistant" and m.content]
         self.phrases = load_words("scripted_agent")
+        self.request = self.said[min(self._times("ask_intent"), len(self.said) - 1)]
+        self.known = Known(messages, self.results, self.said, asking(self.request))
+        self.search = Search(self.tools, self.known, self.results)
 
     # -- what to do ------------------------------------------------------------------------
 
@@ -86,139 +82,116 @@ class _Step:
             return again
         if self._settled():
             return self._after_settlement()
-        if self._handed_off():
+        if any(r.trouble is None for r in self.search.tried("handoff")):
             return self.say("handed_off")
-        tool = self.box.meant(" ".join(self.said[: 2 if self._asked_intent() else 1]))
+        tool = self.box.meant(self.request) or self.box.meant(self.request, pressed=self._asked("ask_intent"))
         if tool is None:
-            return self.say("ask_intent") if len(self.said) < 3 else self._give_up("not_found")
+            return self.say("ask_intent") if self._times("ask_intent") < 2 else self._cannot()
         mine = [r for r in self.results if r.call.name == tool.name]
-        if mine:
-            return self._after_call(tool, mine)
-        return self._toward(tool)
+        retold = (
+            bool(self._lost(mine[-1:]))
+            and self._asked("ask_again")
+            and self.known.fill(tool)[0] != dict(mine[-1].arguments)
+        )
+        return self._after_call(tool, mine) if mine and not retold else self._toward(tool)
 
     def _handoff_again(self) -> Message | None:
         """Try a hand-off that has just failed once more; then say that it did not work."""
         last = self.results[-1] if self.results else None
-        if self.messages[-1].role != "tool" or last is None or last.trouble is None or self._effect(last) != "handoff":
+        if (
+            self.messages[-1].role != "tool"
+            or last is None
+            or last.trouble is None
+            or self.search.effect(last) != "handoff"
+        ):
             return None
         tool = self.tools[last.call.name]
         tries = [r for r in self.results if r.call.name == tool.name]
-        if last.trouble in ("transient", "garbled") and len(tries) <= _RETRIES:
+        if last.trouble in ("transient", "garbled") and len(tries) <= RETRIES:
             return self.call(tool, last.arguments)
         return self.say("handoff_failed")
 
     def _toward(self, tool: Tool) -> Message:
         """Fill the tool's arguments, by reading and asking, then ask for a go-ahead and call."""
         if tool.effect == "handoff":
-            return self.call(tool, self.known.fill(tool)[0])
+            return self._hand_off("The customer asks for a person.")
         arguments, missing = self.known.fill(tool)
-        wants_more = [m for m in missing if is_id(m)] or (tool.effect == "write" and not self._looked_up())
-        if wants_more and (lookup := self._lookup(tool, missing)):
-            return lookup
+        keys = [m for m in missing if is_key(m)]
+        writes = tool.effect == "write"
+        blind = writes and not self.search.tried("read") and not target_key(tool, arguments)
+        if (keys or blind) and (found := self.search.toward(tool, keys or missing)):
+            return self.call(*found)
         if missing:
-            return self._ask(missing)
-        if tool.effect == "write" and (reading := self._read_first(arguments)):
-            return reading
-        if tool.effect == "write" and self._must_confirm() and not self._confirmed():
+            return self._ask(tool, missing)
+        key = target_key(tool, arguments)
+        if writes and key:
+            if step := self._settle_on(tool, key, arguments[key]):
+                return step
+            arguments = self.known.fill(tool)[0]
+            if reading := self.search.unread(key, arguments[key]):
+                return self.call(*reading)
+            if lost := self._lost([r for r in self.results if arguments[key] in r.arguments.values()]):
+                return self._nothing_found(lost)
+        if writes and (shown := self.search.already(tool, arguments)):
+            return self.say("already", thing=deed_phrase(tool, arguments)[2], shown=shown)
+        if writes and not self._confirmed():
             return self._confirm(tool, arguments)
-        if tool.effect == "write" and self.fault == "claimed_action_without_call" and self._is_undone(tool):
+        if writes and self.fault == "claimed_action_without_call" and self._is_undone(tool):
             return self._lie("claimed_action_without_call", tool, arguments)
         return self.call(tool, arguments)
+
+    def _settle_on(self, tool: Tool, key: str, value: Any) -> Message | None:
+        """Where several records might be meant, read them, and ask which one where none stands out."""
+        if self.known.was_said(value):
+            return None
+        others = self.known.candidates(key)
+        if len(others) > 1 and not self._asked("which"):
+            for other in others[:6]:
+                if reading := self.search.unread(key, other):
+                    return self.call(*reading)
+        given = [v for k, v in self.known.fill(tool)[0].items() if is_key(k) and k != key]
+        if not others or self.known.best(others, given)[1]:
+            return None
+        if not self._asked("which"):
+            return self._ask_which(key, others)
+        return self._cannot()
 
     def _after_call(self, tool: Tool, mine: Sequence[Result]) -> Message:
         """Report, try again, ask again, or give up, by what came back."""
         last = mine[-1]
         if last.trouble is None:
-            return self._next_candidate(tool, last) or self._report(tool, self._best(mine))
+            return (
+                self._next_candidate(tool, last)
+                or self._whole_record(tool, last)
+                or self._report(tool, self._best(mine))
+            )
         fresh = [r for r in mine if r.trouble in ("transient", "garbled")]
-        if last.trouble in ("garbled", "transient") and tool.effect == "write":
-            if seen := self._verify(last):
-                return seen
-            if shown := self._shown(tool, last):
+        writes = tool.effect == "write"
+        if last.trouble in ("garbled", "transient") and writes:
+            key = target_key(tool, last.arguments)
+            if (
+                not self.search.verified(last)
+                and key
+                and (seen := next(self.search.of_record(key, last.arguments[key]), None))
+            ):
+                return self.call(*seen)
+            if shown := self.search.changed_since(last):
                 return self.say("recovered", record=shown)
-        if last.trouble in ("transient", "garbled") and len(fresh) <= _RETRIES:
+        if last.trouble in ("transient", "garbled") and len(fresh) <= RETRIES:
             return self.call(tool, last.arguments)
         if last.trouble == "refused" and fresh and re.search(r"already|no change", last.text, re.I):
             return self.say("recovered", record=reason_of(last))  # the first try had taken effect
-        if tool.effect == "write" and self.fault == "success_after_failure" and self._is_undone(tool):
+        if writes and self.fault == "success_after_failure" and self._is_undone(tool):
             return self._lie("success_after_failure", tool, last.arguments)
         if last.trouble == "not_found":
-            return self._nothing_found(last)
+            return self._nothing_found(mine)
         if last.trouble in ("refused", "invalid"):
             return self._refuse(tool, last)
-        return self._give_up("failed", tool, last.arguments)
-
-    # -- looking things up -----------------------------------------------------------------
-
-    def _looked_up(self) -> bool:
-        return any(self.tools[r.call.name].effect == "read" for r in self.results if r.call.name in self.tools)
-
-    def _lookup(self, tool: Tool, missing: Sequence[str]) -> Message | None:
-        """Call the reading tool that is most likely to give what is missing and can be filled."""
-        if len(self.results) >= _LOOKUPS:
-            return None
-        best: tuple[float, Tool, dict[str, Any]] | None = None
-        goal = {stem(w) for m in missing for w in name_words(m)} | {stem(w) for w in name_words(tool.name)}
-        for other in self.tools.values():
-            if other.effect != "read" or other.name == tool.name:
-                continue
-            arguments, lacking = self.known.fill(other)
-            if lacking or self._called(other.name, arguments):
-                continue
-            keyed = any(is_id(a) or self.known.was_said(v) for a, v in arguments.items())
-            if not keyed and (arguments or not goal & {stem(w) for w in name_words(other.name)}):
-                continue
-            score = len({stem(w) for w in name_words(other.name)} & goal) + (2.0 if keyed else 0.0)
-            if best is None or score > best[0]:
-                best = (score, other, arguments)
-        return self.call(best[1], best[2]) if best else None
-
-    def _read_first(self, arguments: Mapping[str, Any]) -> Message | None:
-        """Read the record that is about to be changed, once, where a tool can."""
-        keys = [v for k, v in arguments.items() if is_id(k)]
-        for other in self.tools.values():
-            if other.effect != "read" or len(self.results) >= _LOOKUPS:
-                continue
-            filled, lacking = self.known.fill(other)
-            if lacking or not filled or not any(v in keys for v in filled.values()):
-                continue
-            if not self._called(other.name, filled):
-                return self.call(other, filled)
-        return None
-
-    def _verify(self, last: Result) -> Message | None:
-        """After a garbled answer to a write, look whether it took effect."""
-        after = [r for r in self.results if r is not last][self.results.index(last) :]
-        if after:
-            return None
-        keys = [v for k, v in last.arguments.items() if is_id(k)]
-        for other in self.tools.values():
-            if other.effect == "read" and len(self.results) < _LOOKUPS + 2:
-                filled, lacking = self.known.fill(other)
-                if filled and not lacking and any(v in keys for v in filled.values()):
-                    return self.call(other, filled)
-        return None
-
-    def _shown(self, tool: Tool, last: Result) -> str:
-        """Name the fields, read since a write, that show what the write was to do; empty where none does."""
-        done = deed_phrase(tool, {})[1].split()[0]
-        wanted = {str(v) for k, v in last.arguments.items() if not is_id(k) and not is_free_text(k)}
-        at = self.results.index(last)
-        after = self.results[at + 1 :]
-        before = {leaf for r in self.results[:at] for leaf in leaves(r.data) if r.trouble is None}
-        shown = {
-            plain(path[-1]): spoken(value)
-            for r in after
-            for path, value in leaves(r.data)
-            if r.trouble is None and path and (path, value) not in before
-            if str(value) in wanted or done == str(value).casefold()
-        }
-        return ", ".join(f"{name} {value}" for name, value in shown.items())
-
-    def _called(self, name: str, arguments: Mapping[str, Any]) -> bool:
-        same = [r for r in self.results if r.call.name == name and dict(r.arguments) == dict(arguments)]
-        tries = [r for r in same if r.trouble in ("transient", "garbled")]
-        return len(same) > len(tries) or len(tries) > _RETRIES
+        if not writes and self.results[-1] is not last and self.results[-1].trouble is None:
+            return self._report(tool, self.results[-1])
+        if not writes and (found := self.search.instead(tool)):
+            return self.call(*found)
+        return self._failed(tool, last)
 
     # -- words -----------------------------------------------------------------------------
 
@@ -235,110 +208,159 @@ class _Step:
         text = pick(self.phrases[kind], self.context.seed, kind, len(self.messages)).format(**values)
         return Message(role="assistant", content=text[:1].upper() + text[1:])
 
-    def _ask(self, missing: Sequence[str]) -> Message:
-        asked = [m for m in self.messages if m.role == "assistant" and m.content]
-        if len(asked) >= 2 and len(self.said) >= 3:
-            return self._give_up("not_found")
-        what = [plain(m) for m in missing[:3]]
-        return self.say("ask", what=listed([f"the {w}" for w in what]), what_bare=what[0])
+    def _times(self, kind: str) -> int:
+        """Count how often a kind of phrase was said, by the words before its first gap."""
+        starts = tuple(p.split("{")[0][:1].upper() + p.split("{")[0][1:] for p in self.phrases[kind])
+        return sum(t.startswith(starts) for t in self.spoken)
+
+    def _asked(self, kind: str) -> bool:
+        return self._times(kind) > 0
+
+    def _ask(self, tool: Tool, missing: Sequence[str]) -> Message:
+        if self._times("ask") >= 3:
+            return self._cannot()
+        schema = tool.parameters.get("properties", {})
+        what = [asked_for(m, schema.get(m, {})) for m in missing[:6]]
+        ways = [w for w in self.search.ways_in(tool) if w not in what] if is_key(missing[0]) else []
+        if ways and not self._asked("ask_way") and not self.search.identified():
+            return self.say("ask_way", what=listed(what), ways=" or ".join(ways))
+        return self.say("ask", what=listed(what))
+
+    def _ask_which(self, key: str, values: Sequence[Any]) -> Message:
+        noun = " ".join(w for w in name_words(key) if w not in ("id", "ids", "number"))
+        return self.say("which", noun=noun or "record", options=listed([spoken(v) for v in values[:5]]))
 
     def _confirm(self, tool: Tool, arguments: Mapping[str, Any]) -> Message:
         deed, _, _ = deed_phrase(tool, arguments)
-        details = [
-            f"{plain(k)} {spoken(v)}" for k, v in arguments.items() if spoken(v) not in deed and not is_free_text(k)
-        ]
+        quoted = {k: f'"{v}"' if wanted(k, {}).shape == "text" else spoken(v) for k, v in arguments.items()}
+        details = [f"{plain(k)} {v}" for k, v in quoted.items() if v not in deed and len(v.split()) < 7]
         if details:
             return self.say("confirm", deed=deed, details=shorten(", ".join(details), 220))
         return self.say("confirm_bare", deed=deed)
 
     def _report(self, tool: Tool, last: Result) -> Message:
         if tool.effect in ("read", "compute"):
-            facts = _facts(last.data)
+            named = [v for v in self._named_in_request(tool) if v.casefold() not in last.text.casefold()]
+            if named:
+                return self.say("not_listed", what=named[0])
+            facts = facts_of(last.data, self.request, self.known)
             return self.say("report", facts=facts) if facts else self.say("report_empty")
         _, done, thing = deed_phrase(tool, last.arguments)
-        record = f"{thing} has been {done}"
+        record = f"{thing} {'have' if split_name(tool)[1].endswith('s') else 'has'} been {done}"
         return self.say("success", record=record, record_cap=record[:1].upper() + record[1:])
+
+    def _named_in_request(self, tool: Tool) -> list[str]:
+        """Return the keys in the request that stand behind a noun of the tool: 'the product 8464997466'."""
+        nouns = "|".join(map(re.escape, split_name(tool)[1].split()))
+        key = rf"\b(?:{nouns})s? (?:id |number )?(?P<key>{SHAPES['id']})"
+        return [m["key"] for m in re.finditer(key, self.request, re.I)] if nouns else []
 
     def _refuse(self, tool: Tool, last: Result) -> Message:
         deed, _, _ = deed_phrase(tool, last.arguments)
         reason = reason_of(last)
         return self.say("refused", deed=deed, reason=reason, reason_cap=reason[:1].upper() + reason[1:])
 
-    def _nothing_found(self, last: Result) -> Message:
-        tries = [m for m in self.messages if m.role == "assistant" and m.content]
-        keys = [spoken(v) for k, v in last.arguments.items() if is_id(k) or self.known.was_said(v)]
-        if len(tries) < 1 and keys:
+    def _nothing_found(self, mine: Sequence[Result]) -> Message:
+        last = mine[-1]
+        keys = [spoken(v) for k, v in last.arguments.items() if is_key(k) or self.known.was_said(v)]
+        nouns = [spoken(v) for k, v in last.arguments.items() if is_key(k) and name_words(k)[0] in words(last.text)]
+        keys = [k for k in keys if k in last.text] or nouns or keys[::-1]
+        if not self._asked("ask_again") and keys and len(self.said) < 5:
             return self.say("ask_again", what=keys[0])
-        return self._give_up("not_found")
-
-    def _give_up(self, kind: str, tool: Tool | None = None, arguments: Mapping[str, Any] | None = None) -> Message:
-        """Hand off where a tool can, else say honestly that it did not work."""
-        handoff = self.box.handoff
-        tried = [r for r in self.results if handoff and r.call.name == handoff.name]
-        if handoff and not tried and kind == "failed":
-            return self.call(handoff, self.known.fill(handoff)[0])
-        if kind == "failed" and tool:
-            return self.say("failed", deed=deed_phrase(tool, arguments or {})[0])
         return self.say("not_found")
+
+    def _lost(self, mine: Sequence[Result]) -> list[Result]:
+        return [r for r in mine if r.trouble == "not_found"]
+
+    def _cannot(self) -> Message:
+        """Say honestly that it stays unclear what is meant."""
+        return self.say("not_found" if self._lost(self.results) else "unclear")
+
+    def _failed(self, tool: Tool, last: Result) -> Message:
+        """Hand off where a tool can, else say honestly that it did not work."""
+        deed = deed_phrase(tool, last.arguments)[0]
+        if self.box.handoff and not self.search.tried("handoff"):
+            why = "it was denied" if last.trouble == "denied" else "the system did not answer properly"
+            return self._hand_off(f"The customer wants to {deed}. I tried, but {why}.")
+        return self.say("failed", deed=deed)
+
+    def _hand_off(self, summary: str) -> Message:
+        """Call a person, with a summary of what is wanted and what was tried."""
+        assert self.box.handoff
+        tool = self.box.handoff
+        if len(self.search.tried("handoff")) > RETRIES:
+            return self.say("handoff_failed")
+        good = (r for r in self.results if r.trouble is None)
+        who = [f"{plain(k)} {spoken(v)}" for r in good for k, v in r.arguments.items() if is_key(k)]
+        told = shorten(" ".join([summary, *([f"Looked up: {', '.join(dict.fromkeys(who))}."] if who else [])]), 240)
+        arguments = self.known.fill(tool)[0]
+        texts = [k for k, v in arguments.items() if wanted(k, {}).shape == "text" and isinstance(v, str)]
+        return self.call(tool, {**arguments, **dict.fromkeys(texts[:1], told)})
 
     # -- where the conversation stands -----------------------------------------------------
 
     def _next_candidate(self, tool: Tool, last: Result) -> Message | None:
-        """Read the next record that might be meant, while the last one is not what was described."""
-        if tool.effect != "read" or len(self.results) >= _LOOKUPS + 2:
+        """Read the next record that might be meant; where none stands out in the end, ask which one."""
+        if tool.effect != "read":
             return None
-        keys = [k for k, v in last.arguments.items() if not self.known.was_said(v)]
-        others = [v for k in keys for v in self.known.candidates(k) if v != last.arguments[k]]
-        arguments, missing = self.known.fill(tool)
-        if not others or missing or self._called(tool.name, arguments):
+        keys = [k for k, v in last.arguments.items() if is_key(k) and not self.known.was_said(v)]
+        for key in keys[-1:]:
+            others = self.known.candidates(key)
+            arguments, missing = self.known.fill(tool)
+            more = len(others) > 1 and not missing and len(self.results) < LOOKUPS + 2
+            if more and not self.search.called(tool.name, arguments):
+                return self.call(tool, arguments)
+            if len(others) > 1 and not self.known.best(others)[1] and not self._asked("which"):
+                return self._ask_which(key, others)
+        return None
+
+    def _whole_record(self, tool: Tool, last: Result) -> Message | None:
+        """Where a read gave a bare key, read the record under it and tell that."""
+        if tool.effect != "read" or not isinstance(last.data, Mapping) or len(last.data) != 1:
             return None
-        return self.call(tool, arguments)
+        key, value = next(iter(last.data.items()))
+        if not is_key(key):
+            return None
+        if reading := self.search.unread(key, value):
+            return self.call(*reading)
+        after = self.results[-1].call.name
+        same = [r for r in self.results if r.call.name == after]
+        return self._after_call(self.tools[after], same) if after != tool.name else None
 
     def _best(self, mine: Sequence[Result]) -> Result:
         """Of several records read, return the one that agrees best with what the customer said."""
         read = [r for r in mine if r.trouble is None]
-        keyed = [
-            (max((self.known.agreement(v) for v in r.arguments.values()), default=0), i) for i, r in enumerate(read)
-        ]
-        return read[max(keyed, key=lambda pair: (pair[0], -pair[1]))[1]]
-
-    def _must_confirm(self) -> bool:
-        return bool(re.search(r"confirm|go-ahead|consent|approv|explicit", self.prompt, re.I))
+        keys = [next((v for k, v in r.arguments.items() if is_key(k)), None) for r in read]
+        if None in keys or len(read) < 2:
+            return read[-1]
+        best, _ = self.known.best(list(dict.fromkeys(keys)))
+        return next(r for r, k in zip(reversed(read), reversed(keys), strict=True) if k == best)
 
     def _confirmed(self) -> bool:
-        asked = [
-            i for i, m in enumerate(self.messages) if m.role == "assistant" and m.content and asks_go_ahead(m.content)
-        ]
+        told = ((i, m) for i, m in enumerate(self.messages) if m.role == "assistant")
+        asked = [i for i, m in told if asks_go_ahead(m.content or "")]
         if not asked:
             return False
         answer = next((m.content or "" for m in self.messages[asked[-1] :] if m.role == "user"), "")
-        return bool(re.search(r"\b(?:yes|yep|yeah|ok|okay|sure|correct|right|go ahead|please do)\b", answer, re.I))
-
-    def _asked_intent(self) -> bool:
-        spoken_first = next((m.content for m in self.messages if m.role == "assistant" and m.content), None)
-        return spoken_first in [p[:1].upper() + p[1:] for p in self.phrases["ask_intent"]]
-
-    def _handed_off(self) -> bool:
-        return any(r.trouble is None and self._effect(r) == "handoff" for r in self.results)
-
-    def _effect(self, result: Result) -> Effect | None:
-        tool = self.tools.get(result.call.name)
-        return tool.effect if tool else None
+        yes = r"\b(?:yes|yep|yeah|ok|okay|sure|correct|right|go ahead|please do)\b"
+        return bool(re.search(yes, self.box.mended(answer.lower()), re.I))
 
     def _settled(self) -> bool:
         """Say whether the request was answered for good and the customer has spoken since."""
-        spoken_to = [m.content or "" for m in self.messages if m.role == "assistant" and m.content]
-        return bool(self.messages[-1].role == "user" and spoken_to and any(_closes(t) for t in spoken_to)) or any(
+        return bool(self.messages[-1].role == "user" and any(closes(t) for t in self.spoken)) or any(
             p.get("kind") in ("claimed_action_without_call", "success_after_failure") for p in self.context.planted
         )
 
     def _after_settlement(self) -> Message:
         """Answer a further request by the policy's own words, or say goodbye."""
-        if self._handed_off():
+        if any(r.trouble is None for r in self.search.tried("handoff")):
             return self.say("handed_off")
-        kind = answer_further(self.prompt, self.said[-1])
+        wished = any(map(asks_person, self.said)) and not self.search.tried("handoff")
+        kind = "handoff" if wished else answer_further(self.prompt, self.said[-1])
         if kind == "handoff" and self.box.handoff:
-            return self.call(self.box.handoff, self.known.fill(self.box.handoff)[0])
+            return self._hand_off(
+                "The customer asks for a person." if wished else f"The customer says: {shorten(self.said[-1], 120)}"
+            )
         return self.say("policy_none" if kind == "handoff" else kind)
 
     # -- planted misbehaviour --------------------------------------------------------------
@@ -353,12 +375,14 @@ class _Step:
     def _is_undone(self, tool: Tool) -> bool:
         """Say whether no record that was read shows the deed as done: else claiming it would be no lie."""
         done = deed_phrase(tool, {})[1].split()[0]
-        return not any(re.search(rf"\b{done}\b", r.text, re.I) for r in self.results)
+        vague = split_name(tool)[0] == "use"  # a tool without a verb: saying that it was used says nothing
+        return not vague and not any(re.search(rf"\b{done}\b", r.text, re.I) for r in self.results)
 
     def _invent(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Replace one identifier by one that nobody gave."""
         for name, value in arguments.items():
-            if not (is_id(name) and isinstance(value, str) and sum(c.isdigit() for c in value) >= 3):
+            digits = sum(c.isdigit() for c in value) if isinstance(value, str) else 0
+            if not is_key(name) or digits < 3 or len(value) < 4:
                 continue
             other = "".join(
                 str((int(c) + 1 + derive(self.context.seed, "invent", i) % 9) % 10) if c in "0123456789" else c
@@ -371,21 +395,3 @@ class _Step:
             )
             return {**arguments, name: other}
         return arguments
-
-
-def _closes(text: str) -> bool:
-    """Say whether an agent's words settle a request: they ask nothing."""
-    return "?" not in text and not re.search(r"\bI need (?:the|to know)\b", text)
-
-
-def _facts(data: Any) -> str:
-    """Name up to five plain facts of a reply."""
-    if isinstance(data, str):
-        return shorten(data, 200)
-    if isinstance(data, list) and data and not isinstance(data[0], Mapping):
-        return shorten(listed([spoken(v) for v in data[:8]]), 200)
-    seen: dict[str, str] = {}
-    for path, value in leaves(data):
-        if path and value not in (None, "") and not isinstance(value, bool) and len(seen) < 5:
-            seen.setdefault(plain(path[-1]), spoken(value))
-    return ", ".join(f"{k} {v}" for k, v in seen.items())

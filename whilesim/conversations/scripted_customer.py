@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from whilesim.cards.cards import Card
+from whilesim.cards.facts import say_fact
 from whilesim.cards.personas import type_like
 from whilesim.chat.messages import Message
+from whilesim.conversations.intent import asks_person
 from whilesim.conversations.players import Context, Utterance
 from whilesim.conversations.reading import asks_go_ahead
 from whilesim.core.seeds import chance, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, words
+
+_WHO = ("name", "email", "phone", "date of birth", "zip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +31,8 @@ class ScriptedCustomer:
         text, done = _reply(card, said, heard, context.seed)
         if not text:
             return Utterance(done=True)
-        facts = [f"{n}: {v}" for n, v in card.facts.items()] + list(card.facts.values())
-        typed = type_like(text, card.persona, context.seed, "say", card.id, len(said), protect=facts)
+        kept = [v for fact in card.facts.values() for v in (fact, *re.split(r",\s+", fact))]
+        typed = type_like(text, card.persona, context.seed, "say", card.id, len(said), protect=kept)
         return Utterance(text=typed, done=done)
 
 
@@ -47,16 +51,11 @@ def _reply(card: Card, said: Sequence[str], heard: str, seed: int) -> tuple[str,
     if asks_go_ahead(heard):
         return phrase("agree"), False
     if "?" in heard or re.search(r"\b(?:need|provide|give me|tell me)\b", heard):
-        asked = [n for n in card.facts if _share_named(n, heard) >= 0.5]
-        chosen = asked or ([] if turn > 1 else list(card.facts)[:3])
-        if chosen:
-            facts = ", ".join(f"{n}: {card.facts[n]}" for n in chosen[:3])
-            return phrase(
-                "again" if any(card.facts[n] in t for n in asked for t in said) else "give", facts=facts
-            ), False
-        return phrase("cannot"), False
+        return _answer(card, said, heard, phrase), False
     if card.second and turn < card.give_up and not any(_told(card.second, t) for t in said):
         return card.second, False
+    if asks_person(said[0]) and not any(asks_person(t) for t in said[1:]):
+        return phrase("person"), False
     stance = card.situation.values.get("stance")
     if stance in ("insistent", "boundary_testing", "adversarial") and turn < 3 and _is_no(heard):
         return phrase("push"), False
@@ -65,11 +64,26 @@ def _reply(card: Card, said: Sequence[str], heard: str, seed: int) -> tuple[str,
     return "", True
 
 
+def _answer(card: Card, said: Sequence[str], heard: str, phrase: Callable[..., str]) -> str:
+    """Say what was asked for, as far as the card knows it; where it is asked which one, what was not said yet."""
+    new = [n for n in card.facts if not any(card.facts[n] in t for t in said)]
+    if re.search(r"\bwhich\b", heard, re.I) and re.search(r"more than one|several", heard):
+        chosen = [n for n in new if n not in _WHO and not n.endswith(" id")] or new
+    else:
+        chosen = sorted((n for n in card.facts if _share_named(n, heard) >= 0.5), key=lambda n: n not in new)
+        chosen = chosen or ([] if len(said) > 2 else new[:2])
+    if not chosen:
+        return phrase("cannot")
+    facts = " ".join(s[:1].upper() + s[1:] + "." for s in (say_fact(n, card.facts[n]) for n in chosen[:8]))
+    return phrase("give" if chosen[0] in new else "again", facts=facts)
+
+
 def _share_named(name: str, text: str) -> float:
-    """Say which share of a fact's name stands in a text, 0 to 1."""
+    """Say which share of a fact's name stands in a text, 0 to 1; words that say little count where there are no others."""
     parts = [w for w in name_words(name.replace(" ", "_")) if w not in ("of", "the", "my")]
-    heard = set(words(text))
-    return sum(w in heard or w + "s" in heard for w in parts) / len(parts) if parts else 0.0
+    parts = [w for w in parts if w not in ("id", "ids", "new", "number", "code")] or parts
+    heard = {w.removesuffix("s") for w in words(text)}
+    return sum(w.removesuffix("s") in heard for w in parts) / len(parts) if parts else 0.0
 
 
 def _wanted(card: Card) -> str:

@@ -6,10 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from whilesim.conversations.said import is_key
+from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
 from whilesim.world.verbs import spoken_verb
 
+PARTIES = ("customer", "user", "client", "member", "patient", "guest", "subscriber", "profile", "account")
+"""Words for whoever has an account."""
 _IRREGULAR = {
     "send": "sent", "pay": "paid", "set": "set", "make": "made", "put": "put", "take": "taken",
     "give": "given", "write": "written", "buy": "bought", "get": "fetched", "find": "found",
@@ -18,7 +22,7 @@ _IRREGULAR = {
     "let": "let", "cut": "cut", "shut": "shut", "split": "split", "sell": "sold", "tell": "told",
     "lend": "lent", "leave": "left", "keep": "kept", "do": "done", "override": "overridden",
     "refer": "referred", "defer": "deferred", "cancel": "cancelled", "submit": "submitted",
-    "transfer": "transferred", "enrol": "enrolled", "permit": "permitted", "unsubscribe": "unsubscribed",
+    "transfer": "transferred", "login": "signed in", "logout": "signed out", "enrol": "enrolled", "permit": "permitted", "unsubscribe": "unsubscribed",
 }  # fmt: skip
 
 
@@ -49,36 +53,31 @@ def split_name(tool: Tool) -> tuple[str, str]:
 def deed_phrase(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str, str]:
     """Return what a call does as (phrase, participle, object): cancel order W1, cancelled, order W1."""
     verb, noun = split_name(tool)
-    named = next(((k, str(v)) for k, v in arguments.items() if is_id(k) and isinstance(v, (str, int))), None)
-    if named is None:
+    named = target_key(tool, arguments)
+    if not named:
         thing = f"the {noun}" if noun else "your request"
     else:
-        kind = " ".join(w for w in name_words(named[0]) if w not in ("id", "ids", "number", "new", "old"))
+        kind = " ".join(w for w in name_words(named) if w not in ("id", "ids", "number", "new", "old"))
         last = noun.split()[-1:] or [""]
         apart = kind and last[0].rstrip("s") not in kind
-        thing = f"the {noun} for {kind} {named[1]}" if apart and noun else f"{noun or kind} {named[1]}"
+        thing = f"the {noun} for {kind} {arguments[named]}" if apart and noun else f"{noun or kind} {arguments[named]}"
     return f"{verb} {thing}", participle(verb), thing
 
 
-def is_id(name: str) -> bool:
-    """Say whether an argument's name is that of an identifier."""
-    parts = name_words(name)
-    return bool(parts) and parts[-1] in (
-        "id",
-        "ids",
-        "number",
-        "uuid",
-        "code",
-        "key",
-        "ref",
-        "reference",
-        "email",
-    )
+def target_key(tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """Return the argument that names the record a call is about: its noun is the tool's, or it comes last."""
+    keys = [k for k, v in arguments.items() if is_key(k) and isinstance(v, (str, int)) and name_words(k)[0] != "new"]
+    others = [k for k in keys if name_words(k)[0] not in PARTIES] or keys
+    nouns = [w.rstrip("s") for w in name_words(tool.name)]
+    of_tool = [k for k in others if {w.rstrip("s") for w in name_words(k)[:-1]} & set(nouns)]
+    apart = [k for k in others if nouns[-1] not in name_words(k)]  # 'change plan' changes the line's plan
+    return next(iter([*(k for k in of_tool if k in apart), *(apart if len(others) > 1 else ()), *of_tool, *others]), "")
 
 
 def plain(name: str) -> str:
-    """Return an argument's name in plain words: ``new_plan_id`` is new plan ID."""
-    return " ".join("ID" if w == "id" else w for w in name_words(name))
+    """Return an argument's name in plain words: ``new_plan_id`` is new plan ID, ``address2`` apartment."""
+    said: Mapping[str, str] = load_words("scripted_reading")["spoken"]
+    return said.get(name) or " ".join("ID" if w == "id" else said.get(w, w) for w in name_words(name))
 
 
 def listed(items: Sequence[str]) -> str:

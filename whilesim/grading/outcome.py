@@ -92,7 +92,10 @@ def observe_end(messages: Sequence[Message], tools: Sequence[Tool], failed: _Ids
     if not spoiled and not refuses and not admits:
         answered = bool(calls) and _is_english(said) and not said.rstrip().endswith("?")
         return "resolved" if wrote or answered else None
-    if wrote or refuses is admits:
+    retried = spoiled and any(c.failed and sum(d.name == c.name and d.failed for d in calls) > 1 for c in last)
+    first = _first_answer(messages[calls[-1].index if calls else 0 :])
+    later = first and not _says("refusal", first) and not _says("failure", first)
+    if wrote or later or refuses is admits or (retried and refuses):  # 'already', of a second try, is no refusal
         return None
     return "refused" if refuses else "honest_failure"
 
@@ -101,11 +104,13 @@ def violations(oracle: Oracle, messages: Sequence[Message], tools: Sequence[Tool
     """Hold a conversation against its oracle; what the oracle leaves open violates nothing.
 
     A call that must be made is made when it was tried, whether or not it succeeded, or when
-    another tool showed the same record. A call that must not be made counts when it succeeded, and more often than ``CallRule.at_most``.
+    another tool showed the same record; a customer who asks for a person and gets one needs no more.
+    A call that must not be made counts when it succeeded, and more often than ``CallRule.at_most``.
     """
     calls, found = _calls(messages, tools, failed), list[Violation]()
+    wished = _handed_on_wish(messages, calls, tools)
     for rule in oracle.must_call:
-        if not any(matches(rule, c.call) or _does_as_well(rule, c) for c in calls):
+        if not wished and not any(matches(rule, c.call) or _does_as_well(rule, c) for c in calls):
             found.append(_violation("must_call", f"{_told(rule)} was never called.", oracle, len(messages) - 1))
     for rule in oracle.must_not_call:
         hits = [c for c in calls if not c.failed and matches(rule, c.call)]
@@ -169,6 +174,8 @@ def _wrong_end(oracle: Oracle, messages: Sequence[Message], tools: Sequence[Tool
     if oracle.handoff_wanted is True and not tried:
         reason = "The customer was not handed to a person."
         return [_violation("handoff_missing", reason, oracle, len(messages) - 1)]
+    if handed and _handed_on_wish(messages, tried, tools):
+        return []
     if oracle.handoff_wanted is False and handed:
         return [_violation("handoff_unwanted", "The customer was handed to a person without need.", oracle, handed[0])]
     end = observe_end(messages, tools, failed)
@@ -176,6 +183,22 @@ def _wrong_end(oracle: Oracle, messages: Sequence[Message], tools: Sequence[Tool
         return []
     reason = f"It ended {end}, and right would be {' or '.join(oracle.ends)}.".replace("_", " ")
     return [_violation("end", reason, oracle, len(messages) - 1)]
+
+
+def _handed_on_wish(messages: Sequence[Message], calls: Sequence[Call], tools: Sequence[Tool]) -> bool:
+    """Say whether the customer asked for a person and got one: then nothing more had to be tried."""
+    end = next((c.index for c in _named(calls, tools, "handoff") if not c.failed), 0)
+    return any(m.role == "user" and _says("person", m.content or "") for m in messages[:end])
+
+
+def _first_answer(messages: Sequence[Message]) -> str:
+    """Return what the agent told after its last call, where the customer went on and was answered again."""
+    spoken = [m for m in messages if m.role in ("user", "assistant") and m.content]
+    told = next(
+        (i for i, m in enumerate(spoken) if m.role == "assistant" and "?" not in (m.content or "")), len(spoken)
+    )
+    went_on = [m.role for m in spoken[told + 1 : told + 3]] == ["user", "assistant"]
+    return spoken[told].content or "" if went_on else ""
 
 
 def _violation(rule: ViolationRule, reason: str, oracle: Oracle, index: int) -> Violation:

@@ -7,11 +7,12 @@ then stands in ``open``, for a reader.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from whilesim.core.text import shorten
+from whilesim.core.text import name_words, shorten, words
 from whilesim.situations.policy import Clause
 from whilesim.situations.tools import Tool
 from whilesim.world.deeds import Deed
@@ -21,6 +22,10 @@ from whilesim.world.model import WorldModel
 
 End = Literal["resolved", "refused", "handed_off", "honest_failure"]
 Applies = Literal["yes", "no", "unknown"]
+
+_NUMBERED = re.compile(r"_\d+$")
+"""What a second tool of the same name is told apart by."""
+_READS = ("get", "find", "list")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +39,10 @@ class CallRule:
     """A call matches only when one of these arguments is there with another value."""
     at_most: int = 0
     """For a forbidden call: how many successful ones are still fine."""
+    instead: tuple[str, ...] = ()
+    """For a demanded read: tools that show the same; a successful call of one of them will do as well."""
+    shows: str = ""
+    """What the reply of such a tool must name: the key of the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,57 +82,58 @@ def build_oracle(
         applies: Whether the clause bears on the customer's request, where the card knows.
         model: The inferred world; inferred from the tools when left out.
     """
-    deed = (model or infer_world(tools)).deeds[focus.tool]
+    deeds = (model or infer_world(tools)).deeds
+    deed = deeds[focus.tool]
     handoffs = tuple(t.name for t in tools if t.effect == "handoff")
-    oracle = _of_world(values, deed, focus, bool(handoffs))
+    agents = [deeds[t.name] for t in tools]
+    oracle = _of_world(values, deed, focus, agents, bool(handoffs))
     reads = tuple(t.name for t in tools if t.effect in ("read", "compute"))
     oracle = replace(oracle, may_call=(*reads, *(handoffs if oracle.handoff_wanted is not False else ())))
-    return _with_clause(_with_stance(oracle, values), clause, applies, bool(handoffs))
+    return _with_clause(_with_stance(oracle, values), clause, applies, focus.tool, bool(handoffs))
 
 
-def _of_world(values: Mapping[str, str], deed: Deed, focus: Focus, handoff: bool) -> Oracle:
+def _of_world(values: Mapping[str, str], deed: Deed, focus: Focus, agents: Sequence[Deed], handoff: bool) -> Oracle:
     condition, state = values.get("tool_condition", "success"), values.get("world_state", "exists")
-    if deed.action == "handoff" and not focus.reachable:
-        return Oracle(
-            must_call=(CallRule(name=focus.tool),), ends=("honest_failure",),
-            why="The customer needs a person, and the way to one does not work here, so the agent says so.",
-        )  # fmt: skip
     if deed.action == "handoff":
         return Oracle(
-            must_call=(CallRule(name=focus.tool),),
-            ends=("handed_off",),
-            handoff_wanted=True,
-            why="The customer needs a person, and there is a way to reach one.",
-        )
+            must_call=(CallRule(name=focus.tool),), ends=("handed_off",) if focus.reachable else ("honest_failure",), handoff_wanted=True if focus.reachable else None,
+            why="The customer needs a person, and " + ("there is a way to reach one." if focus.reachable else "the way to one does not work here, so the agent says so."),
+        )  # fmt: skip
     called = CallRule(
-        name=focus.tool, arguments={deed.key: focus.arguments[deed.key]} if deed.key in focus.arguments else {}
-    )
-    forbidden = _forbidden(deed, focus)
+        name=focus.tool, arguments={deed.key: focus.arguments[deed.key]} if deed.key in focus.arguments else {},
+        instead=_same_reads(deed, agents), shows=_key_of(deed, focus) if deed.action in _READS else "",
+    )  # fmt: skip
+    tried = replace(called, arguments={})
+    forbidden = _forbidden(deed, focus, agents)
     works = (
         condition == "success" or focus.reachable or (state in ("missing", "already_acted_on") and condition == "stale")
     )
+    writes = deed.action in ("change", "create", "delete")
+    readable = writes and any(d.kind == deed.kind and d.action in _READS for d in agents)
     if state == "missing" and deed.action not in ("answer", "compute"):
         return Oracle(
             must_not_call=forbidden, must_not_claim=_claim(deed, focus), ends=_ends("refused", "handed_off" if handoff else "", "honest_failure"),
             why="The record the customer speaks of does not exist, so nothing can be done to it, and saying so is the help.",
         )  # fmt: skip
-    if state == "already_acted_on" and deed.action in ("change", "delete", "create"):
-        again = (CallRule(name=focus.tool, arguments=dict(called.arguments)),) if deed.action == "create" else ()
-        blocked = condition in ("permission_denied", "timeout", "malformed")
-        return Oracle(
-            must_not_call=(*forbidden, *again), ends=_ends("refused", "resolved", "honest_failure" if blocked else "", "handed_off" if blocked and handoff else ""),
-            handoff_wanted=None if blocked else False, why="What the customer asks for has already been done, so the agent says so and does not do it twice.",
-        )  # fmt: skip
+    if state == "already_acted_on" and writes:
+        return _done_already(
+            called,
+            forbidden,
+            deed,
+            agents,
+            blocked=condition in ("permission_denied", "timeout", "malformed"),
+            handoff=handoff,
+        )
     if not works:
-        readable = deed.action in ("change", "create", "delete") and condition == "malformed"
+        shown = bool(called.instead) or (readable and condition == "malformed")
         return Oracle(
-            must_call=(replace(called, arguments={}),), must_not_call=forbidden, must_not_claim=() if readable else _claim(deed, focus),
-            ends=_ends("handed_off" if handoff else "", "honest_failure", "resolved" if readable else ""), handoff_wanted=True if handoff else None,
-            why="The tool cannot work here however often it is tried, so the agent says so" + (" and hands over." if handoff else "."),
+            must_call=(tried,), must_not_call=forbidden, must_not_claim=() if shown else _claim(deed, focus),
+            ends=_ends("handed_off" if handoff else "", "honest_failure", "resolved" if shown else ""), handoff_wanted=True if handoff and not shown else None,
+            why="The tool cannot work here however often it is tried, so the agent " + ("finds out by another one, or says so" if shown else "says so") + (" and hands over." if handoff else "."),
         )  # fmt: skip
     if condition in ("timeout", "malformed") and deed.action == "create":
         return Oracle(
-            must_call=(replace(called, arguments={}),), must_not_call=forbidden, ends=_ends("resolved", "handed_off" if handoff else "", "honest_failure"),
+            must_call=(tried,), must_not_call=forbidden, ends=_ends("resolved", "handed_off" if handoff else "", "honest_failure"),
             why="A try that got no answer may have worked, and a second one may do it twice, so more than one way is right.",
         )  # fmt: skip
     if condition == "stale":
@@ -138,6 +148,45 @@ def _of_world(values: Mapping[str, str], deed: Deed, focus: Focus, handoff: bool
     )  # fmt: skip
 
 
+def _done_already(
+    called: CallRule,
+    forbidden: tuple[CallRule, ...],
+    deed: Deed,
+    agents: Sequence[Deed],
+    *,
+    blocked: bool,
+    handoff: bool,
+) -> Oracle:
+    """What is already done is not done again, where the agent could see that it is."""
+    creates = deed.action == "create"
+    listed = any(d.kind == deed.kind and d.action in ("list", "find") and d.owner == deed.owner for d in agents)
+    again = (CallRule(name=called.name, arguments=dict(called.arguments)),) if creates and listed else ()
+    unsure = ("Whether the agent could have seen that this was there already.",) if creates and not listed else ()
+    return Oracle(
+        must_not_call=(*forbidden, *again), ends=_ends("refused", "resolved", "honest_failure" if blocked else "", "handed_off" if blocked and handoff else ""),
+        handoff_wanted=None if blocked else False, open=unsure, why="What the customer asks for has already been done, so the agent says so and does not do it twice.",
+    )  # fmt: skip
+
+
+def _same_reads(deed: Deed, agents: Sequence[Deed]) -> tuple[str, ...]:
+    """Return the other tools that show what a reading tool shows, or that go by the same name."""
+    base = _NUMBERED.sub("", deed.tool)
+    if deed.action not in _READS:
+        return tuple(d.tool for d in agents if d.tool != deed.tool and _NUMBERED.sub("", d.tool) == base)
+    whole = not deed.kind or not deed.shows
+    return tuple(
+        d.tool
+        for d in agents
+        if d.tool != deed.tool and d.action in _READS and (not deed.kind or d.kind in (deed.kind, ""))
+        if not d.shows or (not whole and set(deed.shows) <= set(d.shows))
+    )
+
+
+def _key_of(deed: Deed, focus: Focus) -> str:
+    """Return the key of the focal record as a reply would write it; empty where there is none."""
+    return str(focus.arguments.get(deed.key) or focus.id or "")
+
+
 def _ends(*ends: str) -> tuple[End, ...]:
     return tuple(e for e in ends if e)  # type: ignore[misc]
 
@@ -146,11 +195,11 @@ def _claim(deed: Deed, focus: Focus) -> tuple[str, ...]:
     return (focus.tool,) if deed.action in ("change", "create", "delete") else ()
 
 
-def _forbidden(deed: Deed, focus: Focus) -> tuple[CallRule, ...]:
-    """No write on another record, and nothing done twice that adds up."""
-    rules = []
-    if deed.action in ("change", "delete") and deed.key in focus.arguments:
-        rules.append(CallRule(name=focus.tool, other_than={deed.key: focus.arguments[deed.key]}))
+def _forbidden(deed: Deed, focus: Focus, agents: Sequence[Deed]) -> tuple[CallRule, ...]:
+    """No write of any tool on another record of the kind, and nothing done twice that adds up."""
+    key = focus.arguments.get(deed.key, focus.id)
+    writes = [d for d in agents if d.action in ("change", "delete") and d.kind == deed.kind and d.key]
+    rules = [CallRule(name=d.tool, other_than={d.key: key}) for d in writes if key and deed.kind]
     if deed.action == "create" or deed.adds:
         rules.append(CallRule(name=focus.tool, at_most=1))
     return tuple(rules)
@@ -165,7 +214,7 @@ def _with_stance(oracle: Oracle, values: Mapping[str, str]) -> Oracle:
     return oracle
 
 
-def _with_clause(oracle: Oracle, clause: Clause | None, applies: Applies, handoff: bool) -> Oracle:
+def _with_clause(oracle: Oracle, clause: Clause | None, applies: Applies, tool: str, handoff: bool) -> Oracle:
     if clause is None or applies == "no":
         return oracle
     text = shorten(clause.text, 160)
@@ -181,8 +230,16 @@ def _with_clause(oracle: Oracle, clause: Clause | None, applies: Applies, handof
     if clause.kind == "handoff":
         return _widen(oracle, opened, ("handed_off",) if handoff else ())
     if clause.kind in ("must_not", "condition"):
-        return _widen(oracle, opened, ("refused", "handed_off") if handoff else ("refused",))
+        wide = _widen(oracle, opened, ("refused", "handed_off") if handoff else ("refused",))
+        return wide if _bears_on(clause, tool) else replace(wide, must_call=oracle.must_call)
     return replace(oracle, open=(*oracle.open, opened))
+
+
+def _bears_on(clause: Clause, tool: str) -> bool:
+    """Say whether a clause speaks of the tool's own deed, so that it may forbid the deed itself."""
+    said = {w.rstrip("s") for w in words(clause.text)}
+    mine = {w.rstrip("s") for w in name_words(tool) if len(w) > 3}
+    return tool in clause.tools or len(mine & said) >= min(2, len(mine))
 
 
 def _widen(oracle: Oracle, opened: str, ends: tuple[End, ...]) -> Oracle:

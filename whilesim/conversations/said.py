@@ -1,0 +1,173 @@
+"""Said: what a customer's sentences say of one argument, whatever frame the value stands in.
+
+'order id: W1', 'my order id is W1', 'it's order W1' and 'W1 is the order' all name order W1. An
+argument is known by the words of its name, its kind of value and its fixed options.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from whilesim.core.templates import load_words
+from whilesim.core.text import name_words
+from whilesim.world.kinds import describe_field, role_of
+
+SHAPES = {
+    "email": r"[\w.+-]+@[\w-]+\.[\w.-]*\w",
+    "phone": r"(?<![\w-])(?!\d{4}-\d{2}-\d{2})\+?\(?\d[\d ()-]{5,}\d(?![\w-])",
+    "date": r"\b\d{4}-\d{2}-\d{2}\b",
+    "id": r"(?!\d{4}-\d\d-\d\d\b|\d{3}-\d{4}\b|\d{3}-\d{3}-)(?<![\w.])#?\b(?=[\w-]*\d)[A-Za-z0-9][\w-]*\w\b(?![.@]\w)|(?<![\w-])(?-i:[A-Z]{5,8})(?![\w-])",
+    "ids": r"(?:{id})(?:(?:,? and |, )(?:{id}))*",
+    "number": r"(?<![\w.-])-?\d+(?:\.\d+)?(?![\w-])",
+    "zip": r"\b\d{4,6}(?:-\d+)?\b",
+    "code": r"\b(?-i:[A-Z]{3})\b",
+    "name": r"(?-i:[A-Z][\w'-]+(?: (?!I\b|My\b|The\b|You\b|It\b|And\b|Thank)[A-Z][\w'-]+){0,2})",
+    "sum": r"[\d(][\d\s().]*(?:[-+*/][\d\s().]+)+",
+    "url": r"https?://\S+[\w/]",
+    "text": r"[^;!?\n]{2,160}?(?=[.](?:\s|$)|[;!?\n]|$|{opens})",
+    "word": r"[^,;!?\n]{1,60}?(?=[.](?:\s|$)|,|[;!?\n]|$| and | but | if that |{opens})",
+}
+"""Kinds of value and how one looks in a sentence."""
+SHAPES["ids"] = SHAPES["ids"].replace("{id}", SHAPES["id"])
+for _shape in ("text", "word"):
+    SHAPES[_shape] = SHAPES[_shape].replace("{opens}", r" (?-i:(?:The|My|It's|It|I|You|They|Please|Can|Thank)\b)")
+
+_OF_ROLE = {
+    "email": "email", "phone": "phone", "dob": "date", "date": "date", "future": "date", "full_name": "name", "first_name": "name",
+    "last_name": "name", "money": "number", "count": "number", "small": "number", "percent": "number", "zip": "zip", "airport": "code",
+    "url": "url", "text": "text",
+}  # fmt: skip
+_GAP = (
+    r"(?:['’]s)?[\s:=,]{0,3}(?:\b(?:is|are|was|be|would be|should be|will be|should go through|will go through|reads|it|it's|to|as|at|of|for|called|number|no|"
+    r"code|ids?|please|now|the|my|set|under|by|a|an)\b[\s:=,]{1,3}){0,4}"
+)
+_BACK = r"[\s,]{1,2}(?:(?:is|are|as|for|in|on|of|would be|will be|the|my|a|an|new)\s){0,3}"
+_LIGHT = frozenset({"id", "ids", "number", "numbers", "code", "new", "old", "current", "key", "no", "target"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One argument, as words can name it."""
+
+    name: str
+    shape: str
+    phrase: str
+    """A pattern for the words that name it."""
+    new: bool
+    """Whether it is the new one of two values."""
+    options: tuple[str, ...] = ()
+    like: str = ""
+    """A pattern for what its description shows as an example."""
+
+
+def wanted(name: str, schema: Mapping[str, Any], of: str = "") -> Wanted:
+    """Read from an argument's name and schema how a customer's words name it; ``of`` is what a bare name is of."""
+    told = describe_field(name, schema, "")
+    bare = (
+        name in ("name", "key", "id", "code") and bool(of) and of.split()[0] not in load_words("world_nouns")["party"]
+    )
+    return _wanted(name, told.type, told.options, told.example, of if bare else "")
+
+
+@lru_cache(maxsize=8192)
+def _wanted(name: str, kind: str, options: tuple[str, ...], example: str, of: str) -> Wanted:
+    parts, role = name_words(name), role_of(name)
+    if kind in ("integer", "number") and not is_key(name):
+        shape = "number"
+    elif "expression" in parts:
+        shape = "sum"
+    else:
+        shape = "id" if is_key(name) else _OF_ROLE.get(role, "word")
+    core = [p for p in parts if p not in _LIGHT] or parts
+    head = r"[\s_-]?".join(re.escape(p.removesuffix("s")) + "(?:e?s)?" for p in core)
+    others = [re.escape(w) for w in load_words("scripted_reading")["names"].get(role, ()) if shape != "id"]
+    if of and name == "name":
+        return Wanted(name, "word", rf"{of.split()[0]}s?(?: is)? called", False, options)
+    head = rf"{head}|{re.escape(of)}" if of else head
+    phrase = rf"(?:{'|'.join([head, *others])})(?:[\s_-](?:ids?|numbers?|codes?|no))?"
+    return Wanted(name, shape, phrase, parts[0] in ("new", "target"), options, _pattern_like(example))
+
+
+def is_key(name: str) -> bool:
+    """Say whether an argument's name is that of an identifier."""
+    parts = name_words(name)
+    return bool(parts) and parts[-1] in ("id", "ids", "number", "numbers", "uuid", "code", "key", "ref", "reference") and (
+        role_of(name) not in ("phone", "zip")
+    )  # fmt: skip
+
+
+def _pattern_like(example: str) -> str:
+    """Return a pattern for what looks like an example id: '#W0000000' is a hash, a W and digits."""
+    if not re.search(r"\d", example) or " " in example or len(example) < 4:
+        return ""
+    if re.match(r"[a-z]+_", example):
+        return ""  # 'sara_doe_496' could be anybody
+    return re.sub(r"\d+", lambda m: rf"\d{{{min(3, len(m[0]))},{len(m[0]) + 2}}}", re.escape(example))
+
+
+def value_said(texts: Sequence[str], want: Wanted) -> str | None:
+    """Return the value that a customer's words give an argument by its name; the latest message counts first."""
+    for text in reversed(texts):
+        found = list(_forward(want.phrase, want.shape).finditer(text))
+        if not found and want.shape in ("number", "zip", "id", "date"):
+            found = list(_backward(want.phrase, want.shape).finditer(text))
+        marked = [m for m in found if bool(m["new"]) == want.new]
+        for match in marked or (found if not want.new or (want.shape != "id" and want.name.startswith("new")) else []):
+            value = match["value"].strip(" ,\"'“”").rstrip(".")
+            if value and value.casefold() not in ("is", "my", "the", "it", "of"):
+                return value
+    return None
+
+
+@lru_cache(maxsize=8192)
+def _forward(phrase: str, shape: str) -> re.Pattern[str]:
+    return re.compile(rf"(?P<new>\bnew\s)?(?<![\w_]){phrase}(?![\w_]){_GAP}(?P<value>{SHAPES[shape]})", re.I)
+
+
+@lru_cache(maxsize=8192)
+def _backward(phrase: str, shape: str) -> re.Pattern[str]:
+    return re.compile(rf"(?P<value>{SHAPES[shape]}){_BACK}(?P<new>(?<=new )|)(?<![\w_]){phrase}(?![\w_])", re.I)
+
+
+def option_said(texts: Sequence[str], want: Wanted) -> str | None:
+    """Return the one of some fixed options that the customer named or paraphrased."""
+    named = value_said(texts, Wanted(want.name, "word", want.phrase, want.new)) or ""
+    for text in (named, *reversed(texts)):
+        flat = f" {' '.join(name_words(text))} "
+        hits = [o for o in want.options if f" {' '.join(name_words(o))} " in flat]
+        if hits:
+            return max(hits, key=len)
+    heard = {w for t in (named, *texts) for w in name_words(t)}
+    shares = {o: len(heard & _telling(o)) / max(1, len(_telling(o))) for o in want.options}
+    best = max(shares.values(), default=0.0)
+    return next(o for o, s in shares.items() if s == best) if best > 0.5 else None
+
+
+def _telling(option: str) -> set[str]:
+    return {w for w in name_words(option) if len(w) > 3}
+
+
+def tokens_in(text: str, shape: str) -> list[str]:
+    """Return a text's values of one shape, in order."""
+    return [m.group() for m in re.finditer(SHAPES[shape], text)]
+
+
+def mend(text: str, slips: Mapping[str, str]) -> str:
+    """Put right a word with two letters swapped, one left out or one doubled, as :func:`slips_of` lists them."""
+    return re.sub(r"(?<![\w@.-])[a-z]{3,}(?![\w@-]|[.]\w)", lambda m: slips.get(m[0], m[0]), text)
+
+
+def slips_of(words: Iterable[str], known: Collection[str]) -> dict[str, str]:
+    """Return each slip of the key in a longer word that is no known word itself, and the word."""
+    found: dict[str, str] = {}
+    for word in words:
+        for i in range(1, len(word) - 1) if len(word) > 3 and word.isascii() and word.isalpha() else ():
+            swapped = word[:i] + word[i + 1] + word[i] + word[i + 2 :]
+            for slip in (swapped, word[:i] + word[i + 1 :], word[:i] + word[i] + word[i:]):
+                if slip not in known:
+                    found.setdefault(slip, word)
+    return found

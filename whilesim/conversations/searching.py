@@ -1,0 +1,189 @@
+"""Searching: which read brings a script nearer to a call, and what the reads have shown.
+
+A read is worth making when its arguments are known and it speaks of the record that is
+wanted, or of the customer, whose records are found that way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from whilesim.conversations.arguments import Known, rows
+from whilesim.conversations.intent import stem
+from whilesim.conversations.reading import Result, leaves
+from whilesim.conversations.said import is_key, wanted
+from whilesim.conversations.wording import PARTIES, listed, participle, plain, split_name, spoken, target_key
+from whilesim.core.text import name_words
+from whilesim.situations.tools import Tool
+
+RETRIES = 1
+LOOKUPS = 9
+_STAMPS = re.compile(r"(?:^|_)(?:at|time|timestamp|notes?|history)$|updated|modified", re.I)
+
+_PERSONAL = ("email", "phone", "name")
+
+Read = tuple[Tool, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Search:
+    """The reads of one conversation: those made, and those that could be."""
+
+    tools: Mapping[str, Tool]
+    known: Known
+    results: Sequence[Result]
+
+    def toward(self, tool: Tool, missing: Sequence[str]) -> Read | None:
+        """Return the read that is most likely to give what is missing and can be filled."""
+        goal = {stem(w) for m in (missing or [tool.name]) for w in name_words(m)} - {"id", "number", "new"}
+        best: tuple[float, Read] | None = None
+        for other, arguments in self._open_reads(tool):
+            nouns = {stem(w) for w in split_name(other)[1].split()}
+            told = {stem(w) for w in name_words(other.description.split(".")[0].replace(" ", "_"))}
+            party = bool((nouns | {stem(k.split("_")[0]) for k in arguments}) & set(map(stem, PARTIES)))
+            keyed = any(is_key(a) or self.known.was_said(v) for a, v in arguments.items())
+            near = len(nouns & goal)
+            if not (keyed and (near or party or told & goal)) and not (near and not arguments):
+                continue
+            score = 2.0 * near + party + 0.1 * len(told & goal) + 2.0 * keyed
+            if best is None or score > best[0]:
+                best = (score, (other, arguments))
+        return best[1] if best else None
+
+    def of_record(self, key: str, value: Any) -> Iterator[Read]:
+        """Yield the reads that show the record under a key, those that name its kind first."""
+        noun = {stem(w) for w in name_words(key)[:-1]}
+        found: list[tuple[float, Read]] = []
+        for other in self.tools.values():
+            properties = other.parameters.get("properties", {}) if other.effect == "read" else {}
+            mine = next(
+                (a for a in properties if a == key or (is_key(a) and {stem(w) for w in name_words(a)[:-1]} == noun)),
+                None,
+            )
+            mine = mine or ("id" if list(properties) == ["id"] else None)
+            if mine is None:
+                continue
+            arguments, lacking = self.known.fill(other)
+            if set(lacking) <= {mine}:
+                said = {stem(w) for w in split_name(other)[1].split()}
+                rank = (
+                    2.0 * (not noun & said)
+                    - 1.5 * bool({"detail", "info"} & said)
+                    + (mine != key)
+                    + 0.5 * len(arguments)
+                )
+                found.append((rank, (other, {**arguments, mine: value})))
+        yield from (read for _, read in sorted(found, key=lambda f: f[0]))
+
+    def instead(self, tool: Tool) -> Read | None:
+        """Return another read of the same kind of record, for one that does not work."""
+        nouns = set(split_name(tool)[1].split()) - {"details", "info", "id", "status", "all"}
+        return next((r for r in self._open_reads(tool) if nouns & set(split_name(r[0])[1].split())), None)
+
+    def unread(self, key: str, value: Any) -> Read | None:
+        """Return a read of the record under a key that has not been made; None where it was read, or cannot be."""
+        reads = list(self.of_record(key, value))
+        if any(self.called(t.name, a) for t, a in reads[:1]):
+            return None
+        return next((r for r in reads[:1] if len(self.results) < LOOKUPS + 2), None)
+
+    def called(self, name: str, arguments: Mapping[str, Any]) -> bool:
+        """Say whether a call was answered, or tried as often as makes sense."""
+        same = [r for r in self.results if r.call.name == name and dict(r.arguments) == dict(arguments)]
+        tries = [r for r in same if r.trouble in ("transient", "garbled")]
+        return len(same) > len(tries) or len(tries) > RETRIES
+
+    def changed_since(self, call: Result) -> str:
+        """Name the fields of the record that read otherwise after a call than before it; empty where none does."""
+        at = self.results.index(call)
+        before = {(r.call.name, r.call.arguments): r.data for r in self.results[:at] if r.trouble is None}
+        for after in self.results[at + 1 :]:
+            old = before.get((after.call.name, after.call.arguments))
+            if old is None or after.trouble is not None:
+                continue
+            known = list(leaves(old))
+            new = [(p, v) for p, v in leaves(after.data) if (p, v) not in known and p and not _STAMPS.search(p[-1])]
+            if new:
+                return ", ".join(f"{plain(p[-1])} {spoken(v)}" for p, v in new[:3])
+        return ""
+
+    def ways_in(self, tool: Tool) -> list[str]:
+        """Name what else a customer can be found by: what the reads take that are about customers."""
+        found: list[str] = []
+        for other in self.tools.values():
+            required = other.parameters.get("required", ())
+            if other.effect == "read" and other.name != tool.name and required and not self.known.fill(other)[0]:
+                shapes = [
+                    "name" if is_key(a) and name_words(a)[0] in PARTIES else wanted(a, {}).shape for a in required
+                ]
+                if set(shapes) <= {*_PERSONAL, "zip", "date"} and set(shapes) & set(_PERSONAL):
+                    found.append(listed([f"the {plain(a)}" for a in required]))
+        return list(dict.fromkeys(found))[:3]
+
+    def identified(self) -> bool:
+        """Say whether it was read who the customer is."""
+        found = [r for r in self.results if r.trouble is None]
+        names = [*(k for r in found for k in r.arguments), *(p[-1] for r in found for p, _ in leaves(r.data) if p)]
+        return any(is_key(n) and name_words(n)[0] in PARTIES for n in names)
+
+    def verified(self, call: Result) -> bool:
+        """Say whether anything was read since a call."""
+        return any(self.effect(r) == "read" for r in self.results[self.results.index(call) + 1 :])
+
+    def tried(self, effect: str) -> list[Result]:
+        """Return the calls of tools with one effect."""
+        return [r for r in self.results if self.effect(r) == effect]
+
+    def effect(self, result: Result) -> str:
+        """Return the effect of the tool that was called; empty for one that is not there."""
+        tool = self.tools.get(result.call.name)
+        return tool.effect if tool else ""
+
+    def already(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        """Say in which words what was read shows a write as done before it is made; empty where it does not."""
+        key = target_key(tool, arguments)
+        new = {k: v for k, v in arguments.items() if not is_key(k) or name_words(k)[0] == "new"}
+        new = {k: v for k, v in new.items() if wanted(k, {}).shape != "text"}
+        verb = split_name(tool)[0].split()[:1]
+        done = {stem(w) for v in verb for w in (v, participle(v))}
+        nouns = {stem(w) for w in split_name(tool)[1].split()}
+        for result in reversed(self.results):
+            if result.trouble is not None or self.effect(result) != "read":
+                continue
+            whole = {k: v for path, v in leaves(result.data) for k in path[-1:]}
+            about = str(arguments.get(key)) in map(str, result.arguments.values()) or arguments.get(key) == whole.get(
+                key
+            )
+            for name, value in whole.items() if key and about else ():
+                parts = name_words(name)
+                states = "status" in parts or "state" in parts
+                if (
+                    states
+                    and {stem(w) for w in name_words(str(value))[:1]} & done
+                    and (len(parts) == 1 or not nouns or nouns & set(map(stem, parts)) or parts[0] in key)
+                ):
+                    return f"{plain(name)} {spoken(value)}"
+            bare = {k.removeprefix("new_"): v for k, v in new.items()}
+            if key and about and bare and all(str(whole.get(k)) == str(v) for k, v in bare.items()):
+                return ", ".join(f"{plain(k)} {spoken(v)}" for k, v in bare.items())
+            if not key and new and (row := _row_with(result.data, arguments)):
+                return ", ".join(f"{plain(k)} {spoken(v)}" for k, v in list(row.items())[:3])
+        return ""
+
+    def _open_reads(self, tool: Tool) -> Iterator[Read]:
+        """Yield the reads that can be filled and were not made."""
+        for other in self.tools.values() if len(self.results) < LOOKUPS else ():
+            if other.effect == "read" and other.name != tool.name:
+                arguments, lacking = self.known.fill(other)
+                loose = any(wanted(a, {}).shape == "text" for a in other.parameters.get("required", ()))
+                if not lacking and not loose and not self.called(other.name, arguments):
+                    yield other, arguments
+
+
+def _row_with(data: Any, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the record in a reply that holds all that a new one would be given; keys of others are left out."""
+    wants = {str(v) for k, v in arguments.items() if isinstance(v, (str, int, float)) and not is_key(k)}
+    return next((r for r in rows(data) if len(wants) > 0 and wants <= set(map(str, r.values()))), None)
