@@ -46,3 +46,17 @@ def test_loaded_rows_cannot_be_refilled(tmp_path: Any) -> None:
     run().save(tmp_path)
     with pytest.raises(ws.RunError, match="loaded"):
         ws.load(tmp_path).refill()
+
+
+def test_refilled_rows_are_in_the_folder_and_the_same_call_goes_on_with_them(tmp_path: Any) -> None:
+    def begin() -> ws.Simulation:
+        how: dict[str, Any] = {"situations": 12, "rollouts": 1, "progress": False, "run_dir": tmp_path}
+        return ws.simulate(tools=TOOLS, system_prompt=POLICY, **how).grade()
+
+    data = begin().refill(rows=5)
+    ids = [row.id for row in data.rows]
+    assert len(ids) == 17
+    assert [row.id for row in ws.load(tmp_path).rows] == ids
+    again = begin()
+    assert list(again.rows) == list(data.rows)
+    assert again.certificate == data.certificate

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from whilesim.cards.plan import Plan
@@ -17,6 +17,7 @@ from whilesim.cards.planning import refuse_unknown
 from whilesim.chat.loop import run
 from whilesim.chat.throttle import Budget
 from whilesim.core.errors import InputError
+from whilesim.keeping.rows import Row
 from whilesim.keeping.simulation import Simulation
 from whilesim.playing import SCRIPTED, Cast, How, describe_run, find_cast, play_plan
 from whilesim.refilling import refiller
@@ -103,8 +104,13 @@ def _plan(plan: Plan | None, options: Mapping[str, Any]) -> Plan:
 
 async def _simulate(plan: Plan, agent: Any, customer: Any, how: How) -> Simulation:
     cast: Cast = await find_cast(agent, customer)
+    return as_simulation(await play_plan(plan, cast, how), plan, cast, how)
+
+
+def as_simulation(rows: Sequence[Row], plan: Plan, cast: Cast, how: How) -> Simulation:
+    """Return a run's rows with all that is known of the run."""
     return Simulation(
-        await play_plan(plan, cast, how),
+        rows,
         describe_run(plan, cast, how),
         folder=how.run_dir,
         players={"agent": cast.agent, "customer": cast.customer},

@@ -131,11 +131,12 @@ def test_dpo_writes_pairs_and_counts_what_gave_none(make, tmp_path):
     assert line["rejected"] == [{"role": "assistant", "content": wrong.content}]
     assert [m["role"] for m in line["prompt"]] == ["system", "user"]
     assert (line["reason"], line["cause"], line["rows"]) == ("because", "rollouts", ["s001/r0", "s001/r1"])
+    assert line["rule"] == "check:refusal"
     assert done.left_out == {"candidate pairs: never differ": 1}
     assert loaded(done.path, tmp_path)[0]["chosen"][0]["content"] == right.content
 
 
-def test_kto_labels_the_last_turn_of_kept_and_the_wrong_turn_of_dropped_rows(data, tmp_path):
+def test_kto_labels_how_a_kept_row_ended_and_where_a_dropped_one_went_wrong(data, tmp_path):
     done = data.export(tmp_path / "kto.jsonl", format="kto")
     found = {line["row"]: line for line in lines(done.path)}
     assert {name: line["label"] for name, line in found.items()} == {
@@ -145,10 +146,29 @@ def test_kto_labels_the_last_turn_of_kept_and_the_wrong_turn_of_dropped_rows(dat
         "s6/r0": True,
     }
     assert found["s1/r1"]["completion"] == [{"role": "assistant", "content": "I will not."}]
-    assert found["s1/r0"]["completion"][0]["content"] == "You are welcome."
-    assert len(found["s1/r0"]["prompt"]) == 6
-    assert done.left_out["rows dropped for no single turn"] == 1
+    assert found["s1/r0"]["completion"][0]["content"] == "Order W2210 is cancelled."  # no farewell
+    assert len(found["s1/r0"]["prompt"]) == 4
+    assert done.left_out["rows dropped for no turn of the agent's"] == 1
     assert len(loaded(done.path, tmp_path)) == 4
+
+
+def test_kto_labels_the_turn_that_an_oracle_forbids_and_the_end_where_something_is_missing(make, tmp_path):
+    from whilesim.world.oracle import CallRule, Oracle
+
+    forbidden = Oracle(must_not_call=(CallRule(name="cancel_order"),), why="It has shipped.")
+    missing = Oracle(must_call=(CallRule(name="get_order"),), why="Nobody looked.")
+    data = Simulation(
+        [
+            make.row(card="s1", oracle=forbidden),
+            make.row(card="s2", oracle=missing),
+            make.row(card="s3", oracle=missing, findings=[make.finding("broke_persona", index=1)]),
+        ]
+    ).grade()
+    found = {line["row"]: line for line in lines(data.export(tmp_path / "kto.jsonl", format="kto").path)}
+    assert found["s1/r0"]["completion"][0]["tool_calls"][0]["function"]["name"] == "cancel_order"
+    assert (found["s1/r0"]["label"], found["s1/r0"]["rule"]) == (False, "oracle:must_not_call")
+    assert found["s2/r0"]["completion"][0]["content"] == "Order W2210 is cancelled."
+    assert "s3/r0" not in found
 
 
 def test_rl_gives_each_card_once_with_its_oracle(data, tmp_path):

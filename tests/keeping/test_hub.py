@@ -16,6 +16,7 @@ from whilesim.core.errors import InputError
 from whilesim.core.seeds import shuffled
 from whilesim.keeping.hub import _in_order, push
 from whilesim.keeping.manifest import Manifest
+from whilesim.keeping.simulation import Simulation
 
 PUSH = """
 import sys
@@ -23,6 +24,7 @@ sys.path.insert(0, sys.argv[1])
 from conftest import call, make_finding, make_row, talk
 from whilesim.chat.messages import Message
 from whilesim.keeping.manifest import Manifest
+from whilesim.keeping.simulation import Simulation
 from whilesim.keeping.loading import load
 from whilesim.keeping.simulation import Simulation
 from whilesim.core.errors import InputError
@@ -115,3 +117,51 @@ def test_what_cannot_be_pushed_is_refused_before_any_call(make):
     broken = make.row(messages=make.talk(make.call("get_order", "{oops")))
     with pytest.raises(InputError, match="none of 1 rows can be published"):
         push([broken], Manifest(), "you/support", private=True, splits={"train": 1.0}, reasoning=False)
+
+
+def test_a_dry_run_asks_nobody_and_shows_the_card(make, monkeypatch):
+    import huggingface_hub
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", lambda: pytest.fail("it asked the Hub"))
+    data = Simulation([make.row(verdict=True), make.row(card="s2", verdict=True, values={"clause": "c02"})])
+    done = data.push_to_hub("you/support", splits={"train": 0.5, "test": 0.5}, dry_run=True)
+    assert (done.revision, dict(done.rows)) == ("", {"train": 1, "test": 1})
+    assert str(done) == "you/support not pushed (dry run): train 1, test 1"
+    for words in ("datasets>=4.7", "| texture | 2 ordinary |", "| clause | 1 c01, 1 c02 |", "## Limits", "whilesim train you/support",
+                  "A row has 7 messages in the median"):  # fmt: skip
+        assert words in done.card, words
+
+
+class _Answer:
+    def __init__(self, status):
+        self.status_code, self.headers, self.request = status, {}, None
+
+
+@pytest.mark.parametrize(
+    ("statuses", "calls"), [((500, 503), 3), ((401,), 1), ((403,), 1), ((404,), 1), ((500, 500, 500), 3)]
+)
+def test_a_server_s_error_is_tried_again_and_a_refusal_is_said_in_words(monkeypatch, statuses, calls):
+    from huggingface_hub.errors import HfHubHTTPError
+
+    from whilesim.keeping import hub
+
+    monkeypatch.setattr(hub.time, "sleep", lambda seconds: None)
+    left, made = list(statuses), []
+
+    def call():
+        made.append(1)
+        if left:
+            raise HfHubHTTPError("no", response=_Answer(left.pop(0)))
+        return "done"
+
+    if statuses[0] in (401, 403):
+        with pytest.raises(
+            InputError, match=r"the Hub refused \(40[13]\): there is no token, or it may not write there"
+        ):
+            hub._patiently(call)
+    elif len(statuses) == 2:
+        assert hub._patiently(call) == "done"
+    else:
+        with pytest.raises(HfHubHTTPError):
+            hub._patiently(call)
+    assert len(made) == calls

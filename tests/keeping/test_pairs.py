@@ -14,9 +14,9 @@ GOOD = "I cannot do that: the policy does not allow it."
 BAD = "Done! Your order has been cancelled right now."
 
 
-def build_pairs(rows):
+def build_pairs(rows, tools=()):
     left_out = Counter()
-    return build(rows, left_out), {why.removeprefix("candidate pairs: "): n for why, n in left_out.items()}
+    return build(rows, left_out, tools), {why.removeprefix("candidate pairs: "): n for why, n in left_out.items()}
 
 
 def said(text):
@@ -58,13 +58,19 @@ def test_candidates_that_give_no_pair_are_counted(make):
         wrong(4, said(GOOD), Message(role="user", content="why?"), said(BAD), findings=(make.finding(index=2),)),
         wrong(5, make.call("cancel_order", "{broken")),
         wrong(6, said(GOOD), said(BAD)),
+        wrong(8, said(BAD), Message(role="user", content="why?"), said(BAD), findings=(make.finding(index=4),)),
+        wrong(7, said(BAD), findings=(make.finding("broke_persona", index=1),)),
+        make.row(card="s002", messages=make.talk(said(BAD)), verdict=False),
     ]
     pairs, left_out = build_pairs(rows)
     assert not pairs
     assert left_out == {
+        "no rollout of the card was kept": 1,
+        "spoiled by the customer": 1,
         "customer or world differ first": 2,
         "lengths beyond a factor of two": 1,
         "never differ": 1,
+        "worded differently before it went wrong": 1,
         "wrong before they differ": 1,
     }
 
@@ -114,7 +120,7 @@ def test_whatever_the_rollouts_a_pair_shares_its_prompt_and_ends_in_one_turn_eac
         rows.append(make.row(messages=make.talk(*messages), rollout=rollout, verdict=keep))
     by_id = {row.id: row for row in rows}
     pairs, left_out = build_pairs(rows)
-    dropped = sum(not keep for _, keep in talks) if any(keep for _, keep in talks) else 0
+    dropped = sum(not keep for _, keep in talks)
     assert len(pairs) + sum(left_out.values()) == dropped
     for pair in pairs:
         right, wrong = (by_id[name] for name in pair.rows)

@@ -54,9 +54,13 @@ def test_the_four_views_are_disjoint_and_whole(data):
     assert repr(data) == (
         "Simulation of 10 rows: 5 kept, 3 dropped, 2 failed, 0 unjudged\n"
         "  dropped: 3 check:refusal\n"
-        "  failed: 1 agent:timeout, 1 not_played"
+        "  failed: 1 agent:timeout, 1 not_played\n"
+        "  s00/r0 dropped: 'Cancel W2210 please' > cancel_order > 'You are welcome.'\n"
+        "  s00/r1 kept: 'Cancel W2210 please' > cancel_order > 'You are welcome.'\n"
+        "  s01/r0 kept: 'Cancel W2210 please' > cancel_order > 'You are welcome.'"
     )
     assert "<pre>Simulation of 10 rows" in data._repr_html_()
+    assert data._repr_html_().count("<details") == 3
     assert data.kept.kept.rows == data.kept.rows
     assert len(data.kept.dropped) == 0
 
@@ -250,3 +254,48 @@ def test_a_manifest_gives_back_policy_axes_and_pairs(tmp_path):
 def test_offsets_are_kept_small(data, tmp_path):
     data.save(tmp_path)
     assert isinstance(RowFile.open(tmp_path / "rows.jsonl").offsets, array)
+
+
+def test_calls_are_filtered_by_pattern_in_their_order(make):
+    def row(card, *calls, failed=()):
+        talk = []
+        for n, name in enumerate(calls):
+            talk += [make.call(name, "{}", f"c{n}"), Message(role="tool", content="{}", tool_call_id=f"c{n}")]
+        return make.row(card=card, messages=make.talk(*talk), failed_calls=tuple(f"c{n}" for n in failed))
+
+    data = Simulation([
+        row("s1", "find_name", "find_phone", "get_order", "transfer_to_human", failed=(0, 1)),
+        row("s2", "find_name", "find_phone", "transfer_to_human", failed=(0,)),
+        row("s3", "transfer_to_human", "find_name", "find_name", failed=(1, 2)),
+        row("s4"),
+    ])  # fmt: skip
+    assert [r.card_id for r in data.filter(calls=["find_*:error", "find_*:error", "transfer_*"])] == ["s1"]
+    assert [r.card_id for r in data.filter(calls=["find_*:error", "find_*:ok"])] == ["s2"]
+    assert [r.card_id for r in data.filter(calls=["*", "find_*"])] == ["s1", "s2", "s3"]
+    assert len(data.filter(calls=[])) == 4
+    with pytest.raises(InputError, match=r"'find_\*:bad': a call went ok or error, not 'bad'"):
+        data.filter(calls=["find_*:bad"])
+
+
+def test_messages_are_explained_whole_or_cut(make):
+    long = "word " * 200 + "end"
+    data = Simulation([make.row(messages=make.talk(Message(role="assistant", content=long)))])
+    assert long in data.explain("s001/r0")
+    assert "end" not in data.explain("s001/r0", limit=80)
+    assert "…" in data.explain("s001/r0", limit=80)
+
+
+def test_a_split_gives_simulations_and_an_axis_its_shares(data):
+    parts = data.split({"train": 0.5, "test": 0.5}, by="stance")
+    assert sorted(row.id for part in parts.values() for row in part) == sorted(row.id for row in data)
+    assert list(parts) == ["train", "test"]
+
+
+def test_rows_that_come_later_are_in_the_folder_at_once(data, make, tmp_path):
+    data.grade().save(tmp_path)
+    rows, manifest = list(data.rows), data.manifest
+    live = Simulation(rows, manifest, folder=tmp_path)
+    live.extend([make.row(card="w1s0001", wave=1)])
+    again = load(tmp_path)
+    assert [row.id for row in again.rows] == [*(row.id for row in rows), "w1s0001/r0"]
+    assert again.manifest.counts["planned"] == live.manifest.counts["planned"] == 11

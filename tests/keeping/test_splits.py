@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whilesim.core.errors import InputError
-from whilesim.keeping.splits import split_rows
+from whilesim.keeping.splits import near_duplicates, split_rows
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
@@ -59,3 +59,32 @@ def test_shares_are_met_as_nearly_as_groups_allow(make):
 def test_shares_that_make_no_sense_are_refused(make, shares, words):
     with pytest.raises(InputError, match=words):
         split_rows([make.row()], shares)
+
+
+def test_each_part_gets_its_share_of_every_value_of_an_axis(make):
+    values = ["get_order"] * 80 + ["cancel_order"] * 15 + ["transfer_to_human"] * 5
+    rows = [make.row(card=f"s{i:03}", values={"clause": f"c{i}", "tool": tool}) for i, tool in enumerate(values)]
+    parts = split_rows(rows, {"train": 0.8, "test": 0.2}, by="tool")
+    assert [sum(values[i] == name for i in parts["test"]) for name in dict.fromkeys(values)] == [16, 3, 1]
+    with pytest.raises(InputError, match="row 's000/r0' has no axis 'colour' to split by"):
+        split_rows(rows, {"train": 1.0}, by="colour")
+
+
+def test_rows_that_nearly_repeat_another_are_found_and_others_are_not(make):
+    pytest.importorskip("datasketch")
+    from whilesim.chat.messages import Message
+    from whilesim.keeping.simulation import Simulation
+
+    said = " ".join(f"word{i}" for i in range(60))
+
+    def row(card, text):
+        return make.row(card=card, messages=make.talk(Message(role="assistant", content=text)), verdict=True)
+
+    rows = [row("s1", said), row("s2", said + " indeed"), row("s3", " ".join(reversed(said.split()))), row("s4", said)]
+    assert near_duplicates(rows) == {"s2/r0": "s1/r0", "s4/r0": "s1/r0"}
+    assert near_duplicates(rows, 1.0) == {"s4/r0": "s1/r0"}
+    part = Simulation(rows).distinct()
+    assert [r.id for r in part] == ["s1/r0", "s3/r0"]
+    assert part.manifest.notes == ["2 of 4 rows nearly repeated another"]
+    with pytest.raises(InputError, match="threshold=0 is no likeness"):
+        near_duplicates(rows, 0)

@@ -27,6 +27,12 @@ def render_page(name: str, **values: Any) -> str:
 
 
 @cache
+def read_page(name: str) -> str:
+    """Read a file of ``pages/`` as it is: a script or a workflow, nothing filled in."""
+    return (_ROOT / "pages" / name).read_text(encoding="utf-8")
+
+
+@cache
 def load_words(name: str) -> Any:
     """Read ``words/<name>.yaml``; the caller must not change what it gets."""
     import yaml

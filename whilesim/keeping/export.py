@@ -24,8 +24,10 @@ from typing import Any, Literal, get_args
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, parse_object, write_lines
 from whilesim.keeping.arrow import is_readable
-from whilesim.keeping.pairs import build_pairs
+from whilesim.keeping.ledger import is_spoiled
+from whilesim.keeping.pairs import Preference, build_pairs, first_wrong
 from whilesim.keeping.rows import STATES, Row, State
+from whilesim.situations.tools import Tool
 
 Format = Literal["trl", "openai", "sharegpt", "dpo", "kto", "rl"]
 Line = dict[str, Any]
@@ -55,6 +57,7 @@ def export_rows(
     *,
     format: Format = "trl",  # noqa: A002  the public name of the argument
     states: Sequence[State],
+    tools: Sequence[Tool] = (),
     reasoning: bool = False,
 ) -> Export:
     """Write rows as JSONL for a trainer, whole or not at all.
@@ -63,6 +66,7 @@ def export_rows(
         format: As in the module's docstring.
         states: States of the rows that the first three formats write. Pairs and labels take
             kept and dropped rows, ``rl`` takes all: a task does not depend on how it went.
+        tools: For the effect of each call: where a row went wrong by its oracle.
         reasoning: Write what the agent thought as ``reasoning_content``.
 
     Raises:
@@ -73,7 +77,9 @@ def export_rows(
     left_out: Counter[str] = Counter()
     chosen = _choose(rows, format, _STATES.get(format, states), left_out)
     if format == "dpo":
-        lines = _pairs(chosen, left_out, reasoning)
+        lines = _pairs(build_pairs(chosen, left_out, tools), reasoning)
+    elif format == "kto":
+        lines = _labels(chosen, left_out, tools, reasoning)
     else:
         lines = (_WRITERS[format](row, reasoning) for row in chosen)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -105,8 +111,6 @@ def _choose(rows: Iterable[Row], format: Format, states: Sequence[State], left_o
             left_out["rows with arguments that are no object"] += 1
         elif format not in _STATES and row.messages[-1]["role"] != "assistant":
             left_out["rows that do not end with the agent"] += 1  # nothing to learn after its last word
-        elif format == "kto" and _telling_turn(row) is None:
-            left_out["rows dropped for no single turn"] += 1
         elif format == "rl" and row.card_id in seen:
             left_out["further rollouts of a card"] += 1
         else:
@@ -149,35 +153,49 @@ def _sharegpt(row: Row, reasoning: bool) -> Line:
     return {"conversations": turns, "tools": dumps([tool["function"] for tool in row.tools]) if row.tools else ""}
 
 
-def _pairs(rows: Iterable[Row], left_out: Counter[str], reasoning: bool) -> Iterator[Line]:
-    for pair in build_pairs(rows, left_out):
+def _pairs(pairs: Iterable[Preference], reasoning: bool) -> Iterator[Line]:
+    for pair in pairs:
         yield {
             "prompt": [wire_message(m) for m in pair.prompt],
             "chosen": [wire_message(pair.chosen, reasoning=reasoning)],
             "rejected": [wire_message(pair.rejected, reasoning=reasoning)],
-            **{name: getattr(pair, name) for name in ("tools", "cause", "reason", "rows")},
+            **{name: getattr(pair, name) for name in ("tools", "cause", "rule", "reason", "rows")},
         }
 
 
-def _kto(row: Row, reasoning: bool) -> Line:
-    cut = _telling_turn(row) or 0
-    return {
-        "prompt": [wire_message(m) for m in row.messages[:cut]],
-        "completion": [wire_message(row.messages[cut], reasoning=reasoning)],
-        "label": row.state == "kept",
-        "tools": row.tools,
-        "reason": row.verdict.reason if row.verdict else "",
-        "row": row.id,
-    }
+def _labels(rows: Iterable[Row], left_out: Counter[str], tools: Sequence[Tool], reasoning: bool) -> Iterator[Line]:
+    for row in rows:
+        cut = _telling_turn(row, tools)
+        if cut is None:
+            left_out["rows dropped for no turn of the agent's"] += 1
+            continue
+        yield {
+            "prompt": [wire_message(m) for m in row.messages[:cut]],
+            "completion": [wire_message(row.messages[cut], reasoning=reasoning)],
+            "label": row.state == "kept",
+            "tools": row.tools,
+            "rule": row.verdict.rule if row.verdict else "",
+            "reason": row.verdict.reason if row.verdict else "",
+            "row": row.id,
+        }
 
 
-def _telling_turn(row: Row) -> int | None:
-    """Return the agent turn a label speaks of: the last of a kept row, the first wrong one of a dropped."""
+def _telling_turn(row: Row, tools: Sequence[Tool]) -> int | None:
+    """Return the agent turn a label speaks of: how a kept row ended, where a dropped one went wrong.
+
+    What is missing at the end of a conversation was missing before the farewell, too.
+    """
     turns = [i for i, message in enumerate(row.messages) if message["role"] == "assistant"]
     if row.state == "kept":
-        return turns[-1] if turns else None
-    wrong = {f.message_index for f in row.findings if f.severity == "drop"}
-    return next((i for i in turns if i in wrong), None)
+        place = turns[-1] if turns else None
+    else:
+        place = None if is_spoiled(row) else first_wrong(row, tools)
+    if place not in turns:
+        return None
+    asked = max((i for i, message in enumerate(row.messages) if message["role"] == "user"), default=0)
+    found = any(f.message_index == place and f.severity == "drop" for f in row.findings)
+    farewell = place == turns[-1] == asked + 1 and row.stop == "customer_done" and not found
+    return max((i for i in turns if i < asked), default=place) if farewell else place
 
 
 def _rl(row: Row, reasoning: bool) -> Line:
@@ -192,4 +210,4 @@ def _rl(row: Row, reasoning: bool) -> Line:
     }
 
 
-_WRITERS: Mapping[Format, Writer] = {"trl": _trl, "openai": _openai, "sharegpt": _sharegpt, "kto": _kto, "rl": _rl}
+_WRITERS: Mapping[Format, Writer] = {"trl": _trl, "openai": _openai, "sharegpt": _sharegpt, "rl": _rl}

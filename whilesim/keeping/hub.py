@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, TypeVar
 
 from whilesim.core.errors import InputError
 from whilesim.core.templates import load_words, render_page
@@ -21,10 +24,12 @@ from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.rows import STATES, Row
 from whilesim.keeping.splits import split_rows
 
-_REPO = re.compile(r"[\w.-]+/[\w.-]+")
+REPO = re.compile(r"[\w.-]+/[\w.-]+")
 _NEVER_OURS = {".gitattributes", "README.md", "LICENSE"}  # files that any repository may have
 _HOLES = 50  # holes that a card names; the manifest has them all
 _ROLES = ("agent", "customer", "writer", "judge")
+_WAITS = (1.0, 4.0, 0.0)  # seconds after a server's error, before the next try; after the last there is none
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,26 +44,38 @@ class Push:
     """Split to rows."""
     left_out: int
     """Rows in which a call's arguments are no JSON object."""
+    card: str
+    """The dataset card."""
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {count}" for name, count in self.rows.items())
         out = f"; {self.left_out} rows with arguments that are no object left out" if self.left_out else ""
-        return f"{self.repo} at {self.revision}: {parts}{out}"
+        where = f"at {self.revision}" if self.revision else "not pushed (dry run)"
+        return f"{self.repo} {where}: {parts}{out}"
 
 
 def push(
-    rows: Sequence[Row], manifest: Manifest, repo: str, *, private: bool, splits: Mapping[str, float], reasoning: bool
+    rows: Sequence[Row],
+    manifest: Manifest,
+    repo: str,
+    *,
+    private: bool,
+    splits: Mapping[str, float],
+    reasoning: bool,
+    dry_run: bool = False,
 ) -> Push:
     """Publish rows as a dataset in one commit.
 
     Args:
         manifest: Its ``record`` holds the ledger and the rest of what the card says.
         private: Of a repository that is made; one that exists keeps its visibility.
+        dry_run: Ask the Hub nothing, and return what would be pushed.
 
     Raises:
-        InputError: The repository's name is none, it holds other things, or no row can be published.
+        InputError: The repository's name is none, it holds other things, no row can be published,
+            or the Hub does not let this user in.
     """
-    if not _REPO.fullmatch(repo):
+    if not REPO.fullmatch(repo):
         raise InputError(f"{repo!r} names no dataset on the Hub. Type 'owner/name'.")
     fit = [row for row in rows if not row.loose_calls]
     if not fit:
@@ -67,25 +84,30 @@ def push(
     told = fit if reasoning else [_without_reasoning(row) for row in fit]
     parts = {name: [told[i] for i in part] for name, part in split_rows(fit, splits, manifest.seed).items()}
     counts = {name: len(part) for name, part in parts.items()}
+    if dry_run:
+        manifest = _with_push(manifest, [], counts, "")
+        card = _card(fit, manifest, repo, counts)
+        return Push(repo=repo, revision="", replaced="", rows=counts, left_out=len(rows) - len(fit), card=card)
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
     hub = HfApi()
-    hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True)
+    _patiently(lambda: hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
     present = _present(hub, repo)
     replaced, pushes = "", []
     if "manifest.json" in present:
         replaced = str(hub.repo_info(repo, repo_type="dataset").sha)
         pushes = Manifest.read(hub.hf_hub_download(repo, "manifest.json", repo_type="dataset")).record.get("pushes", [])
-    pushes = [*pushes, {"rows": counts, "whilesim": manifest.whilesim, "replaced": replaced}]
-    manifest = manifest.model_copy(update={"record": {**manifest.record, "pushes": pushes}})
+    manifest = _with_push(manifest, pushes, counts, replaced)
+    card = _card(fit, manifest, repo, counts)
     with tempfile.TemporaryDirectory() as folder:
-        files = _write_files(Path(folder), parts, manifest, _card(fit, manifest, repo, counts))
+        files = _write_files(Path(folder), parts, manifest, card)
         old = {path for path in present if re.fullmatch(r"data/.*\.parquet", path)} - set(files)
         operations: list[Any] = [CommitOperationAdd(path, file) for path, file in files.items()]
         operations += [CommitOperationDelete(path) for path in sorted(old)]
-        message = f"Push {len(pushes)}: {len(fit)} rows"
-        commit = hub.create_commit(repo, operations, commit_message=message, repo_type="dataset")
-    return Push(repo=repo, revision=commit.oid, replaced=replaced, rows=counts, left_out=len(rows) - len(fit))
+        message = f"Push {len(pushes) + 1}: {len(fit)} rows"
+        commit = _patiently(lambda: hub.create_commit(repo, operations, commit_message=message, repo_type="dataset"))
+    out = len(rows) - len(fit)
+    return Push(repo=repo, revision=commit.oid, replaced=replaced, rows=counts, left_out=out, card=card)
 
 
 def pull(repo: str) -> tuple[list[Row], Manifest]:
@@ -113,9 +135,36 @@ def pull(repo: str) -> tuple[list[Row], Manifest]:
     return sorted(rows, key=_in_order), manifest
 
 
+def _patiently(call: Callable[[], T]) -> T:
+    """Call again where the server failed; a refusal is said in words.
+
+    Raises:
+        InputError: There is no token, or it may not write there.
+    """
+    from huggingface_hub.errors import HfHubHTTPError
+
+    for wait in _WAITS:
+        try:
+            return call()
+        except HfHubHTTPError as error:
+            status = error.response.status_code if error.response is not None else 0
+            if status in (401, 403):
+                msg = f"the Hub refused ({status}): there is no token, or it may not write there. Type huggingface-cli login, or set HF_TOKEN."
+                raise InputError(msg) from error
+            if status < 500 or not wait:
+                raise
+            time.sleep(wait)
+    raise AssertionError("the last try returns or raises")
+
+
+def _with_push(manifest: Manifest, pushes: Sequence[Any], counts: Mapping[str, int], replaced: str) -> Manifest:
+    told = [*pushes, {"rows": counts, "whilesim": manifest.whilesim, "replaced": replaced}]
+    return manifest.model_copy(update={"record": {**manifest.record, "pushes": told}})
+
+
 def _present(hub: Any, repo: str) -> list[str]:
     """Return the paths in a repository, refusing one whose files are not ours to replace."""
-    present: list[str] = hub.list_repo_files(repo, repo_type="dataset")
+    present: list[str] = _patiently(lambda: hub.list_repo_files(repo, repo_type="dataset"))
     foreign = sorted(set(present) - _NEVER_OURS)
     if foreign and "manifest.json" not in present:
         msg = f"{repo!r} holds {foreign[0]!r}, which whilesim did not write and would replace. Push to another name."
@@ -145,7 +194,7 @@ def _without_reasoning(row: Row) -> Row:
     return row.model_copy(update={"messages": quiet})
 
 
-def _card(rows: Iterable[Row], manifest: Manifest, repo: str, counts: Mapping[str, int]) -> str:
+def _card(rows: Sequence[Row], manifest: Manifest, repo: str, counts: Mapping[str, int]) -> str:
     import yaml
 
     configs = [{"split": name, "path": f"data/{name}-*.parquet"} for name in counts]
@@ -167,9 +216,16 @@ def _card(rows: Iterable[Row], manifest: Manifest, repo: str, counts: Mapping[st
         holes=manifest.record.get("certificate", {}).get("holes", [])[:_HOLES],
         models=sorted((role, name, _terms(name, manifest)) for role, name in named if name),
         axes=manifest.axes,
+        kinds={name: Counter(values).most_common() for name, values in _kinds(rows).items() if any(values)},
+        messages=median(len(row.messages) for row in rows),
         seed=manifest.seed,
         notes=manifest.notes,
     )
+
+
+def _kinds(rows: Sequence[Row]) -> dict[str, list[str]]:
+    told = {"texture": [row.persona.texture for row in rows]}
+    return told | {axis: [row.situation.get(axis, "") for row in rows] for axis in ("stance", "clause")}
 
 
 def _terms(model: str, manifest: Manifest) -> str:

@@ -117,7 +117,7 @@ def count_passes(rows: Iterable[Row], seed: int = 0) -> PassAt:
             continue
         groups[row.card_id] = row.twin_of or row.card_id
         passes = tries.setdefault(row.card_id, [])
-        if row.state in ("kept", "dropped") and not _is_spoiled(row):
+        if row.state in ("kept", "dropped") and not is_spoiled(row):
             passes.append(row.state == "kept")
     return pass_at([(len(t), sum(t)) for t in tries.values()], groups=list(groups.values()), seed=seed)
 
@@ -131,7 +131,7 @@ def count_handoffs(rows: Iterable[Row], tools: Sequence[Tool]) -> HandoffTable:
     )
 
 
-def _is_spoiled(row: Row) -> bool:
+def is_spoiled(row: Row) -> bool:
     """Say whether the customer, not the agent, made the conversation useless."""
     return any(f.check in CUSTOMER_CHECKS and f.severity == "drop" for f in row.findings)
 

@@ -5,6 +5,9 @@ kept and a dropped conversation of one card, cut at the first agent turn in whic
 From twins: two kept conversations that differ in one thing, cut after the first tool result
 in which they differ; each one's answer is then wrong for the other, and the cause is known.
 
+What is wrong with a dropped conversation is a finding or what its oracle forbids; a judge
+speaks of the whole. One that its customer spoiled says nothing of the agent.
+
 A long answer must not win for its length: the two are within a factor of two.
 """
 
@@ -16,9 +19,13 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any, Literal
 
+from whilesim.chat.messages import read_messages
 from whilesim.core.jsontext import dumps
 from whilesim.core.text import fold
+from whilesim.grading.outcome import violations
+from whilesim.keeping.ledger import is_spoiled
 from whilesim.keeping.rows import Row
+from whilesim.situations.tools import Tool
 
 LENGTH_RATIO = 2.0
 
@@ -32,15 +39,17 @@ class Preference:
     rejected: Mapping[str, Any]
     tools: Sequence[Mapping[str, Any]]
     cause: Literal["rollouts", "twins"]
+    rule: str
+    """What spoke against the rejected turn: ``check:``, ``oracle:`` and a name, ``judge``, or ``twins``."""
     reason: str
     rows: tuple[str, str]
     """Ids of the rows that the chosen and the rejected turn are from."""
 
 
-def build_pairs(rows: Iterable[Row], left_out: Counter[str]) -> list[Preference]:
+def build_pairs(rows: Iterable[Row], left_out: Counter[str], tools: Sequence[Tool]) -> list[Preference]:
     """Build preference pairs from graded rows, each dropped row in one pair at most.
 
-    ``left_out`` counts the candidates that gave none, by why.
+    ``left_out`` counts the dropped rows and the pairs of twins that gave none, by why.
     """
     cards: dict[str, list[Row]] = {}
     twins: dict[str, list[str]] = {}
@@ -49,7 +58,7 @@ def build_pairs(rows: Iterable[Row], left_out: Counter[str]) -> list[Preference]
             cards.setdefault(row.card_id, []).append(row)
     for card, group in cards.items():
         twins.setdefault(group[0].twin_of or card, []).append(card)
-    found = [pair for group in cards.values() for pair in _from_rollouts(group)]
+    found = [pair for group in cards.values() for pair in _from_rollouts(group, tools)]
     for names in twins.values():
         for first, second in combinations(names, 2):
             found += _from_twins(_kept(cards[first]), _kept(cards[second]))
@@ -61,21 +70,39 @@ def _kept(rows: Iterable[Row]) -> list[Row]:
     return [row for row in rows if row.state == "kept"]
 
 
-def _from_rollouts(group: Sequence[Row]) -> Iterator[Preference | str]:
+def first_wrong(row: Row, tools: Sequence[Tool]) -> int | None:
+    """Return where a dropped row first went wrong, by finding or else by oracle; None where nobody says."""
+    found = [f.message_index for f in row.findings if f.severity == "drop"]
+    oracle = row.to_oracle()
+    if not found and oracle is not None and row.verdict is not None and row.verdict.rule.startswith("oracle:"):
+        against = violations(oracle, read_messages(row.messages), tools, row.failed_calls)
+        found = [violation.message_index for violation in against]
+    return min(found, default=None)
+
+
+def _from_rollouts(group: Sequence[Row], tools: Sequence[Tool]) -> Iterator[Preference | str]:
+    rights = _kept(group)
     for wrong in (row for row in group if row.state == "dropped"):
-        tries = [_diverge(right, wrong) for right in _kept(group)]
+        if not rights or is_spoiled(wrong):
+            yield "spoiled by the customer" if rights else "no rollout of the card was kept"
+            continue
+        tries = [_diverge(right, wrong, first_wrong(wrong, tools)) for right in rights]
         yield from [*(t for t in tries if isinstance(t, Preference)), *tries][:1]
 
 
-def _diverge(right: Row, wrong: Row) -> Preference | str:
+def _diverge(right: Row, wrong: Row, place: int | None) -> Preference | str:
     cut = _first_difference(right, wrong)
     if cut is None:
         return "never differ"
     if {right.messages[cut]["role"], wrong.messages[cut]["role"]} != {"assistant"}:
         return "customer or world differ first"
-    if any(f.message_index < cut for f in wrong.findings if f.severity == "drop"):
+    if place is not None and place < cut:
         return "wrong before they differ"
-    return _matched(right, wrong, cut, "rollouts", wrong.verdict.reason if wrong.verdict else "")
+    assert wrong.verdict is not None, "a dropped row has a verdict"
+    later = place is not None and place > cut and wrong.verdict.rule.startswith("check:")
+    if later and not any(row.messages[cut].get("tool_calls") for row in (right, wrong)):
+        return "worded differently before it went wrong"
+    return _matched(right, wrong, cut, "rollouts", (wrong.verdict.rule, wrong.verdict.reason))
 
 
 def _from_twins(first: Sequence[Row], second: Sequence[Row]) -> Iterator[Preference | str]:
@@ -83,8 +110,8 @@ def _from_twins(first: Sequence[Row], second: Sequence[Row]) -> Iterator[Prefere
     found = next(((a, b, cut) for a, b, cut in tries if cut is not None), None)
     if found is not None:
         a, b, cut = found
-        yield _matched(a, b, cut, "twins", _flipped(a, b))
-        yield _matched(b, a, cut, "twins", _flipped(b, a))
+        yield _matched(a, b, cut, "twins", ("twins", _flipped(a, b)))
+        yield _matched(b, a, cut, "twins", ("twins", _flipped(b, a)))
     elif tries:
         yield "no tool result differs first"
 
@@ -116,7 +143,9 @@ def _said(message: Mapping[str, Any]) -> tuple[Any, ...]:
     return message["role"], fold(message["content"] or ""), calls
 
 
-def _matched(right: Row, wrong: Row, cut: int, cause: Literal["rollouts", "twins"], reason: str) -> Preference | str:
+def _matched(
+    right: Row, wrong: Row, cut: int, cause: Literal["rollouts", "twins"], why: tuple[str, str]
+) -> Preference | str:
     chosen, rejected = right.messages[cut], wrong.messages[cut]
     if _said(chosen) == _said(rejected):
         return "the same turn"
@@ -129,6 +158,7 @@ def _matched(right: Row, wrong: Row, cut: int, cause: Literal["rollouts", "twins
         rejected=rejected,
         tools=right.tools,
         cause=cause,
-        reason=reason,
+        rule=why[0],
+        reason=why[1],
         rows=(right.id, wrong.id),
     )

@@ -1,30 +1,29 @@
-"""Report: one row told in plain text, and all rows as one page to look at.
+"""Report: one row told in plain text, and a few as a piece of a page for a notebook.
 
-The page is one file that asks nothing of the network. Everything that a customer, a model or
-a world said is text on it, never markup; a strict content security policy lets no script run
-and nothing load.
+Everything that a customer, a model or a world said is text there, never markup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from whilesim.core.templates import render_page
 from whilesim.core.text import shorten
 from whilesim.keeping.grades import Grade
-from whilesim.keeping.ledger import Ledger
-from whilesim.keeping.rows import STATES, Row
+from whilesim.keeping.rows import Row
 
-SHOWN = 10
-"""Conversations on the page."""
+FEW = 3
+"""Conversations where a simulation shows itself."""
 
 
-def explain_row(row: Row, grade: Grade | None = None) -> str:
-    """Tell all that is known of one row: card, world, calls, findings, verdict and who wrote it."""
+def explain_row(row: Row, grade: Grade | None = None, *, limit: int | None = None) -> str:
+    """Tell all that is known of one row: card, world, calls, findings, verdict and who wrote it.
+
+    ``limit`` cuts each message to so many characters, on one line; None cuts only the system prompt.
+    """
     wire = row.to_json()
     lines = [f"row {row.id}: {row.state}, stopped by {row.stop}, seed {row.seed}, wave {row.wave}"]
     lines.append("situation: " + ", ".join(f"{axis}={value}" for axis, value in row.situation.items()))
@@ -35,7 +34,8 @@ def explain_row(row: Row, grade: Grade | None = None) -> str:
         lines.append(f"right is: {' or '.join(oracle.ends)}. {oracle.why}")
         lines += [f"open: {question}" for question in oracle.open]
     for i, message in enumerate(row.messages):
-        lines.append(f"[{i}] {message['role']}: {shorten(message['content'] or '', 300)}")
+        text, most = message["content"] or "", 300 if limit is None and message["role"] == "system" else limit
+        lines.append(f"[{i}] {message['role']}: {text if most is None else shorten(text, most)}")
         for call in message.get("tool_calls", ()):
             told, failed = call["function"], " FAILED" if call["id"] in row.failed_calls else ""
             lines.append(f"[{i}] calls {told['name']}({told['arguments']}){failed}")
@@ -59,19 +59,20 @@ class Piece:
     reasons: tuple[str, ...] = ()
 
 
-def write_report(path: Path, rows: Sequence[Row], ledger: Ledger, *, tables: Mapping[str, str]) -> Path:
-    """Write the page and return its path.
+def glance(rows: Sequence[Row], summary: str) -> str:
+    """Return a summary and three conversations as a piece of a page, for a notebook."""
+    return render_page("glance", summary=summary, talks=_talks(rows, FEW))
 
-    Args:
-        rows: Ten of these are shown, half of them such as something is wrong with.
-        tables: Heading to a table in plain text, in the order of the page.
-    """
-    talks = [{"row": row, "turns": _turns(row)} for row in _choose(rows)]
-    page = render_page("report", ledger=ledger, states=STATES, tables=tables, talks=talks)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # a lone surrogate has no bytes: the page shows a question mark
-    path.write_bytes(page.encode("utf-8", "replace"))
-    return path
+
+def tell_few(rows: Sequence[Row]) -> list[str]:
+    """Return three conversations, one a line: how it opened, what was called, how it ended."""
+    lines = []
+    for row in _choose(rows, FEW):
+        said = [m["content"] for m in row.messages[1:] if m["content"]]
+        calls = [call["function"]["name"] for m in row.messages for call in m.get("tool_calls", ())]
+        told = [repr(shorten(said[0], 60)), *calls, repr(shorten(said[-1], 60))] if said else calls
+        lines.append(f"  {row.id} {row.state}: {' > '.join(told)}")
+    return lines
 
 
 def mark(text: str, found: Sequence[tuple[str, str]]) -> list[Piece]:
@@ -92,14 +93,18 @@ def mark(text: str, found: Sequence[tuple[str, str]]) -> list[Piece]:
     return [Piece(text[a:b], tuple(r for start, end, r in spans if start <= a and b <= end)) for a, b in pairwise(cuts)]
 
 
-def _choose(rows: Sequence[Row]) -> list[Row]:
-    """Return ten rows, half of them such as something is wrong with, in their order."""
+def _talks(rows: Sequence[Row], count: int) -> list[dict[str, Any]]:
+    return [{"row": row, "turns": _turns(row)} for row in _choose(rows, count)]
+
+
+def _choose(rows: Sequence[Row], count: int) -> list[Row]:
+    """Return so many rows, half of them such as something is wrong with, in their order."""
     wrong: list[int] = []
     right: list[int] = []
     for i, row in enumerate(rows):
         (wrong if row.state in ("dropped", "failed") or row.findings else right).append(i)
-    chosen = wrong[: max(SHOWN // 2, SHOWN - len(right))]
-    return [rows[i] for i in sorted(chosen + right[: SHOWN - len(chosen)])]
+    chosen = wrong[: max(count // 2, count - len(right))]
+    return [rows[i] for i in sorted(chosen + right[: count - len(chosen)])]
 
 
 def _turns(row: Row) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, WrapValidator
@@ -254,6 +255,28 @@ class Row(Part):
         """Ids of the calls whose arguments are no JSON object: such a row is never exported."""
         calls = (c for m in self.messages for c in m.get("tool_calls", ()))
         return tuple(c["id"] for c in calls if parse_object(c["function"]["arguments"]) is None)
+
+    def has_calls(self, patterns: Sequence[str]) -> bool:
+        """Say whether calls that fit the patterns were made in this order, others between them or not.
+
+        A pattern is a name with ``*`` and ``?``, with ``:error`` behind it for a call that
+        failed, ``:ok`` for one that did not.
+
+        Raises:
+            InputError: A pattern ends in another word.
+        """
+        calls = iter([c for m in self.messages for c in m.get("tool_calls", ())])
+        for pattern in patterns:
+            name, _, how = pattern.partition(":")
+            if how not in ("", "ok", "error"):
+                raise InputError(f"{pattern!r}: a call went ok or error, not {how!r}. Type '{name}:error'.")
+            fits = (fnmatchcase(c["function"]["name"], name) and how in ("", self._went(c["id"])) for c in calls)
+            if not any(fits):
+                return False
+        return True
+
+    def _went(self, call_id: str) -> str:
+        return "error" if call_id in self.failed_calls else "ok"
 
     def to_oracle(self) -> Oracle | None:
         """Return the oracle that the row was made with."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from html import escape
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,23 @@ from whilesim.core.errors import InputError, RunError
 from whilesim.core.seeds import shuffled
 from whilesim.core.stats import PassAt
 from whilesim.grading.outcome import HandoffTable
+from whilesim.grading.rubric import read_rubric
 from whilesim.grading.trust import Trust
 from whilesim.keeping.arrow import to_dataset, to_pandas
 from whilesim.keeping.certificate import Certificate
+from whilesim.keeping.decontaminate import Decontamination, find_overlaps
 from whilesim.keeping.export import Export, Format, export_rows
-from whilesim.keeping.folders import RowFile, join_grades, select_rows, write_grades, write_rows
+from whilesim.keeping.folders import RowFile, append_rows, join_grades, select_rows, write_grades, write_rows
 from whilesim.keeping.grades import Grade, Grading, Weight, grades_of
 from whilesim.keeping.hub import Push, push
 from whilesim.keeping.judging import choose_judge, grade_played, hold_against, open_grading
 from whilesim.keeping.ledger import Ledger, count_handoffs, count_passes, summarise
 from whilesim.keeping.manifest import Manifest
-from whilesim.keeping.report import explain_row, write_report
+from whilesim.keeping.page import write_report
+from whilesim.keeping.report import explain_row, glance, tell_few
 from whilesim.keeping.rows import Row, State
+from whilesim.keeping.splits import near_duplicates, split_rows
+from whilesim.keeping.trainable import TrainReport, check_trainable
 from whilesim.situations.tools import Tool, parse_tools
 
 Source = str | os.PathLike[str]
@@ -80,10 +85,10 @@ class Simulation:
         return iter(self.rows)
 
     def __repr__(self) -> str:
-        return summarise(self.rows, self.ledger, graded=self.graded)
+        return "\n".join([self._summary(), *tell_few(self.rows)])
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
+        return glance(self.rows, self._summary())
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -150,9 +155,9 @@ class Simulation:
             raise InputError(f"there is no row {row_id!r} here. Ids look like {some}.")
         return row
 
-    def explain(self, row_id: str) -> str:
-        """Return all that is known of one row, to read."""
-        return explain_row(self.find(row_id), self.grades.get(row_id))
+    def explain(self, row_id: str, *, limit: int | None = None) -> str:
+        """Return all that is known of one row, to read; ``limit`` cuts messages to so many characters."""
+        return explain_row(self.find(row_id), self.grades.get(row_id), limit=limit)
 
     def grade(
         self,
@@ -197,8 +202,7 @@ class Simulation:
 
         Args:
             labels: Row id to keep, a list of ``{"id", "keep"}``, or a path of such lines.
-            rubric: As it was given to ``grade``.
-            judge: As it was given to ``grade``.
+            rubric, judge: As they were given to ``grade``.
 
         Raises:
             InputError: A label cannot be read, or this judge has read none of the labelled rows.
@@ -229,21 +233,30 @@ class Simulation:
 
     def extend(self, rows: Iterable[Row]) -> None:
         """Add rows that were planned and played later; they have no verdicts yet."""
-        more = tuple(rows)
-        counts = {**self.manifest.counts, "planned": self.ledger.planned + len(more)}
+        counts = {**self.manifest.counts, "planned": self.ledger.planned + len(more := tuple(rows))}
         self.manifest = self.manifest.model_copy(update={"counts": counts})
+        if self.folder is not None:  # they were paid for, and nobody else has them
+            append_rows(self.folder / "rows.jsonl", more)
+            self.manifest.write(self.folder / "manifest.json")
         self._played = (*self._played, *more)
         self.rows = join_grades(self._played, self.grades)
 
-    def filter(self, wanted: Callable[[Row], bool] | None = None, **values: str) -> Simulation:
-        """Return the rows for which ``wanted`` is true and whose situation has these ``values``."""
+    def filter(
+        self, wanted: Callable[[Row], bool] | None = None, *, calls: Sequence[str] = (), **values: str
+    ) -> Simulation:
+        """Return the rows for which ``wanted`` is true and whose situation has these ``values``.
+
+        ``calls`` are patterns of calls made in this order, others between them or not:
+        ``["find_*:error", "transfer_*"]``; ``:error`` failed, ``:ok`` did not.
+        """
         axes = self.manifest.axes
         for axis in values:
             if axes and axis not in axes:
                 raise InputError(f"there is no axis {axis!r} to filter by. The axes are {list(axes)}.")
 
         def is_wanted(row: Row) -> bool:
-            return values.items() <= row.situation.items() and (wanted is None or wanted(row))
+            fits = values.items() <= row.situation.items() and row.has_calls(calls)
+            return fits and (wanted is None or wanted(row))
 
         return self._part(is_wanted)
 
@@ -253,6 +266,40 @@ class Simulation:
             raise InputError(f"sample({n}) of {len(self.rows)} rows: type a number from 0 to {len(self.rows)}.")
         chosen = set(shuffled((row.id for row in self.rows), seed, "sample")[:n])
         return self._part(lambda row: row.id in chosen)
+
+    def split(self, shares: Mapping[str, float], *, by: str | None = None, seed: int = 0) -> dict[str, Simulation]:
+        """Return parts by name that share no situation and no twin; of ``by``'s values each gets its share."""
+        parts = {name: set(places) for name, places in split_rows(self.rows, shares, seed, by=by).items()}
+        return {name: self._select(n in places for n in range(len(self.rows))) for name, places in parts.items()}
+
+    def distinct(self, threshold: float = 0.8) -> Simulation:
+        """Return the rows that nearly repeat no earlier one; how many were left out stands in its notes."""
+        twice = near_duplicates(self.rows, threshold)
+        part, told = (
+            self._part(lambda row: row.id not in twice),
+            f"{len(twice)} of {len(self)} rows nearly repeated another",
+        )
+        part.manifest = part.manifest.model_copy(update={"notes": [*part.manifest.notes, told]})
+        return part
+
+    def decontaminate(self, against: Any, *, ngram: int = 8, embedder: Any = "auto") -> Decontamination:
+        """Look for what a benchmark holds, layer by layer; ``.clean`` is the rows without it.
+
+        Args:
+            against: A path (JSONL, JSON, lines of text), a list or a dataset on the Hub, of tasks, talks or rows.
+            ngram: Words in a row that are evidence, besides 13.
+            embedder: As for ``plan``.
+        """
+        report = find_overlaps(self.rows, against, self.tools, ngram=ngram, embedder=embedder)
+        return replace(report, clean=self._part(lambda row: row.id not in report.evidence))
+
+    def verify_for(self, model: Any, max_length: int = 4096) -> TrainReport:
+        """Render every row with a chat template; ``.trainable`` is the rows that survive it.
+
+        ``model`` is a name on the Hub, a folder or a tokenizer; a row is cut at ``max_length`` tokens.
+        """
+        report = check_trainable(self.rows, model, max_length)
+        return replace(report, trainable=self._part(lambda row: row.id not in report.reasons))
 
     def to_dataset(self) -> Any:
         """Return all rows as a ``datasets.Dataset``, every key of a row a column."""
@@ -269,7 +316,7 @@ class Simulation:
         and labels (``dpo``, ``kto``) take kept and dropped rows.
         """
         states = self.states or (("kept",) if self.graded else ("unjudged",))
-        return export_rows(self.rows, path, format=format, states=states, reasoning=reasoning)
+        return export_rows(self.rows, path, format=format, states=states, tools=self.tools, reasoning=reasoning)
 
     def save(self, path: Source) -> None:
         """Write the simulation as a folder that ``load`` reads: rows, verdicts, manifest."""
@@ -283,7 +330,13 @@ class Simulation:
         self.manifest.model_copy(update={"record": record}).write(folder / "manifest.json")
 
     def push_to_hub(
-        self, repo: str, *, private: bool = True, splits: Mapping[str, float] | None = None, reasoning: bool = False
+        self,
+        repo: str,
+        *,
+        private: bool = True,
+        splits: Mapping[str, float] | None = None,
+        reasoning: bool = False,
+        dry_run: bool = False,
     ) -> Push:
         """Publish the rows as a dataset with its card; earlier pushes stay in its history.
 
@@ -291,24 +344,30 @@ class Simulation:
             repo: ``owner/name``.
             splits: Name to share of the rows, summing to 1; situations and twins stay together.
             reasoning: Publish what the agent thought, too.
+            dry_run: Push nothing, and return the counts and the card.
         """
         manifest = self.manifest.model_copy(update={"record": self._record()})
-        shares = splits or {"train": 1.0}
-        return push(self.rows, manifest, repo, private=private, splits=shares, reasoning=reasoning)
+        how = {"private": private, "reasoning": reasoning, "dry_run": dry_run}
+        return push(self.rows, manifest, repo, splits=splits or {"train": 1.0}, **how)
 
     def report(self, path: Source) -> Path:
         """Write one HTML page to look at, and return its path."""
         tables = {"Hand-offs": str(self.handoffs), "Pairs": str(self.certificate)}
         if self.graded:
             tables = {"Passes": str(self.pass_at)} | tables
-        return write_report(Path(path), self.rows, self.ledger, tables=tables)
+        return write_report(Path(path), self.rows, self.ledger, self.certificate, self.manifest, tables=tables)
+
+    def _summary(self) -> str:
+        return summarise(self.rows, self.ledger, graded=self.graded)
 
     def _record(self) -> dict[str, Any]:
         """Return ledger, certificate and pass rates of the whole run, as its card tells them."""
         if self.manifest.record:
             return self.manifest.record
         whole = self.whole
-        record = {"ledger": whole.ledger.to_json(), "certificate": whole.certificate.to_json()}
+        record: dict[str, Any] = {"ledger": whole.ledger.to_json(), "certificate": whole.certificate.to_json()}
+        if whole.asked:
+            record["rubric"] = [[c.name, c.weight] for c in read_rubric(whole.asked["rubric"]).criteria]
         return record | ({"pass_at": str(whole.pass_at)} if whole.graded else {})
 
     def _grading(
@@ -327,7 +386,10 @@ class Simulation:
         return part
 
     def _part(self, wanted: Callable[[Row], bool]) -> Simulation:
-        rows, grades = select_rows(self._played, map(wanted, self.rows)), self.grades if self.graded else None
+        return self._select(map(wanted, self.rows))
+
+    def _select(self, chosen: Iterable[bool]) -> Simulation:
+        rows, grades = select_rows(self._played, chosen), self.grades if self.graded else None
         part = Simulation(rows, self.manifest, players=self.players, grades=grades)
         part.whole, part.states = self.whole, self.states
         return part

@@ -181,7 +181,8 @@ class Effects:
         for argument, target in deed.sets.items():
             if argument in arguments and "." in target:
                 self._put(record, target, arguments[argument])
-        record |= arguments.get(deed.body, {})
+        body = arguments.get(deed.body)
+        record |= body if isinstance(body, dict) else {}
         if deed.key and deed.key in arguments:
             del self.shelf.records[deed.kind][key]
             key = str(arguments[deed.key])

@@ -82,14 +82,14 @@ def build_oracle(
         applies: Whether the clause bears on the customer's request, where the card knows.
         model: The inferred world; inferred from the tools when left out.
     """
-    deeds = (model or infer_world(tools)).deeds
-    deed = deeds[focus.tool]
+    world = model or infer_world(tools)
+    deed = world.deeds[focus.tool]
     handoffs = tuple(t.name for t in tools if t.effect == "handoff")
-    agents = [deeds[t.name] for t in tools]
+    agents = [world.deeds[t.name] for t in tools]
     oracle = _of_world(values, deed, focus, agents, bool(handoffs))
     reads = tuple(t.name for t in tools if t.effect in ("read", "compute"))
     oracle = replace(oracle, may_call=(*reads, *(handoffs if oracle.handoff_wanted is not False else ())))
-    return _with_clause(_with_stance(oracle, values), clause, applies, focus.tool, bool(handoffs))
+    return _with_clause(_with_stance(oracle, values), clause, applies, focus.tool, handoffs)
 
 
 def _of_world(values: Mapping[str, str], deed: Deed, focus: Focus, agents: Sequence[Deed], handoff: bool) -> Oracle:
@@ -116,14 +116,8 @@ def _of_world(values: Mapping[str, str], deed: Deed, focus: Focus, agents: Seque
             why="The record the customer speaks of does not exist, so nothing can be done to it, and saying so is the help.",
         )  # fmt: skip
     if state == "already_acted_on" and writes:
-        return _done_already(
-            called,
-            forbidden,
-            deed,
-            agents,
-            blocked=condition in ("permission_denied", "timeout", "malformed"),
-            handoff=handoff,
-        )
+        blocked = condition in ("permission_denied", "timeout", "malformed")
+        return _done_already(called, forbidden, deed, agents, blocked=blocked, handoff=handoff)
     if not works:
         shown = bool(called.instead) or (readable and condition == "malformed")
         return Oracle(
@@ -131,7 +125,7 @@ def _of_world(values: Mapping[str, str], deed: Deed, focus: Focus, agents: Seque
             ends=_ends("handed_off" if handoff else "", "honest_failure", "resolved" if shown else ""), handoff_wanted=True if handoff and not shown else None,
             why="The tool cannot work here however often it is tried, so the agent " + ("finds out by another one, or says so" if shown else "says so") + (" and hands over." if handoff else "."),
         )  # fmt: skip
-    if condition in ("timeout", "malformed") and deed.action == "create":
+    if condition in ("timeout", "malformed") and (deed.action == "create" or deed.adds):
         return Oracle(
             must_call=(tried,), must_not_call=forbidden, ends=_ends("resolved", "handed_off" if handoff else "", "honest_failure"),
             why="A try that got no answer may have worked, and a second one may do it twice, so more than one way is right.",
@@ -159,8 +153,13 @@ def _done_already(
 ) -> Oracle:
     """What is already done is not done again, where the agent could see that it is."""
     creates = deed.action == "create"
-    listed = any(d.kind == deed.kind and d.action in ("list", "find") and d.owner == deed.owner for d in agents)
-    again = (CallRule(name=called.name, arguments=dict(called.arguments)),) if creates and listed else ()
+    listed = any(
+        (d.kind == deed.kind and d.action in ("list", "find") and d.owner == deed.owner)
+        or (d.action == "get" and deed.owner and d.key == deed.owner)  # the owner's record names its own
+        for d in agents
+    )
+    once = listed if creates else bool(deed.after and called.arguments)
+    again = (CallRule(name=called.name, arguments=dict(called.arguments)),) if once else ()
     unsure = ("Whether the agent could have seen that this was there already.",) if creates and not listed else ()
     return Oracle(
         must_not_call=(*forbidden, *again), ends=_ends("refused", "resolved", "honest_failure" if blocked else "", "handed_off" if blocked and handoff else ""),
@@ -214,23 +213,25 @@ def _with_stance(oracle: Oracle, values: Mapping[str, str]) -> Oracle:
     return oracle
 
 
-def _with_clause(oracle: Oracle, clause: Clause | None, applies: Applies, tool: str, handoff: bool) -> Oracle:
+def _with_clause(
+    oracle: Oracle, clause: Clause | None, applies: Applies, tool: str, handoffs: tuple[str, ...]
+) -> Oracle:
     if clause is None or applies == "no":
         return oracle
     text = shorten(clause.text, 160)
-    if clause.kind == "handoff" and applies == "yes" and handoff:
-        return replace(
-            oracle,
-            ends=tuple(dict.fromkeys((*oracle.ends, "handed_off"))),
-            handoff_wanted=True,
-            must_call=(),
-            why=f"A clause wants a person here: {text}",
-        )
+    if clause.kind == "handoff" and applies == "yes" and handoffs:
+        person = CallRule(name=handoffs[0], instead=handoffs[1:])
+        told = f"A clause wants a person here: {text}"
+        return replace(oracle, must_call=(person,), ends=("handed_off",), handoff_wanted=True, why=told)
+    if clause.kind == "must_not" and applies == "yes" and tool in clause.tools:
+        never = (*oracle.must_not_call, CallRule(name=tool))
+        ends, told = _ends("refused", "handed_off" if handoffs else ""), f"A clause forbids this here: {text}"
+        return replace(oracle, must_call=(), must_not_call=never, ends=ends, handoff_wanted=None, why=told)
     opened = f"Whether this was kept: {text}"
     if clause.kind == "handoff":
-        return _widen(oracle, opened, ("handed_off",) if handoff else ())
+        return _widen(oracle, opened, ("handed_off",) if handoffs else ())
     if clause.kind in ("must_not", "condition"):
-        wide = _widen(oracle, opened, ("refused", "handed_off") if handoff else ("refused",))
+        wide = _widen(oracle, opened, ("refused", "handed_off") if handoffs else ("refused",))
         return wide if _bears_on(clause, tool) else replace(wide, must_call=oracle.must_call)
     return replace(oracle, open=(*oracle.open, opened))
 

@@ -103,6 +103,8 @@ def _senses(words: Sequence[str], opening: Sequence[str]) -> frozenset[str]:
     light = any(lead in lexicon(code).light for code in LANGUAGES)
     deeds = [w for w in words if w != lead and (light or w in data["deeds_in_names"])]
     found = _verb(lead).union(*(_verb(w, "VPGO") for w in deeds))
+    if leads and leads[0] == words[0] and leads[0] not in ("order", "book"):
+        found |= _verb(leads[0])  # post_void posts and voids
     return found or frozenset(f"={w}" for w in words[:1])
 
 

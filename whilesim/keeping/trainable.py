@@ -1,0 +1,305 @@
+"""Trainable: whether a tokenizer's chat template makes of a row what a trainer needs.
+
+A template can lose a row without a word: tools that it does not know, calls that it drops,
+a mask that marks no token, marked tokens that all lie behind the cut. So every row is rendered
+and looked at: what was said, called and answered stands in the text; a conversation up to a
+turn is the beginning of the whole one, as the model will meet it in use; no reasoning shows;
+and some tokens of the agent's carry loss, before and after truncation.
+
+The agent's tokens are those that the template marks with ``{% generation %}``. Where it marks
+none, they are what each agent turn adds to the text before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from whilesim.core.errors import InputError, MissingExtra
+from whilesim.core.jsontext import dumps
+from whilesim.core.text import shorten
+from whilesim.keeping.export import wire_message
+from whilesim.keeping.rows import Row
+
+_GENERATION = re.compile(r"\{%-?\s*generation\b")
+_THOUGHT = re.compile(r"<think(?:ing)?>\s*(?!</think)\S")
+_QUOTING = re.compile(r"[\s\"'\\]+")
+_EDGES = (0, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
+_BAR = 40  # characters of the longest bar
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A conversation as a model reads it: ``mask`` is 1 where loss counts."""
+
+    ids: Sequence[int]
+    mask: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Problems:
+    """What a template makes of a conversation, and why it cannot be trained on; no reason: it can."""
+
+    tokens: Tokens
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowTokens:
+    """Tokens of one row: all, those that carry loss, and those that still do after truncation."""
+
+    tokens: int
+    trained: int
+    trained_after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainReport:
+    """Which rows a model can be trained on with this tokenizer, and what breaks the others."""
+
+    tokenizer: str
+    max_length: int
+    mask: str
+    """Where the mask comes from: ``generation`` marks, or ``prefix`` difference."""
+    rows: Mapping[str, RowTokens]
+    """Id of each row that renders to its tokens."""
+    reasons: Mapping[str, tuple[str, ...]]
+    """Id of each row that breaks to why: a kind, a colon, and what it was seen by."""
+    trainable: Any = None
+    """The rows that do not break, as a simulation."""
+
+    @property
+    def histogram(self) -> tuple[tuple[int, int | None, int], ...]:
+        """Rows by tokens: from, below (None: no end), and how many."""
+        bounds = (*pairwise(_EDGES), (_EDGES[-1], None))
+        return tuple(
+            (low, high, sum(low <= r.tokens and (high is None or r.tokens < high) for r in self.rows.values()))
+            for low, high in bounds
+        )
+
+    def __str__(self) -> str:
+        broken, cut = len(self.reasons), sum(r.trained_after < r.trained for r in self.rows.values())
+        total = len(self.rows.keys() | self.reasons.keys())
+        kinds = Counter(kind for why in self.reasons.values() for kind in {w.split(":")[0] for w in why})
+        lines = [f"{total - broken} of {total} rows can be trained on with {self.tokenizer} ({self.mask} mask)"]
+        for kind, n in kinds.most_common():
+            row_id, said = next((i, w) for i, why in self.reasons.items() for w in why if w.startswith(kind))
+            lines.append(f"  {n:>6} {said}  ({row_id})")
+        if not self.rows:
+            return "\n".join(lines)
+        some = list(self.rows.values())
+        lines.append(f"tokens: {_middle(r.tokens for r in some)}; with loss: {_middle(r.trained for r in some)}")
+        lines.append(f"cut at {self.max_length} tokens: {cut} rows lose tokens that carry loss")
+        shown = [(low, high, n) for low, high, n in self.histogram if n]
+        most = max(n for _, _, n in shown)
+        for low, high, n in shown:
+            name = f"{low}-{high - 1}" if high else f"{low} and more"
+            lines.append(f"{name:>15}{n:>7} {'#' * round(_BAR * n / most)}")
+        return "\n".join(lines)
+
+
+def check_trainable(rows: Iterable[Row], model: Any, max_length: int) -> TrainReport:
+    """Render every row and say what breaks; ``model`` is a name, a path or a tokenizer.
+
+    Raises:
+        InputError: It has no chat template, or ``max_length`` is below 1.
+    """
+    if max_length < 1:
+        raise InputError(f"max_length={max_length!r} leaves no token to train on. Type a number of tokens, like 4096.")
+    template = Template(open_tokenizer(model))
+    counted: dict[str, RowTokens] = {}
+    reasons: dict[str, tuple[str, ...]] = {}
+    for row in rows:
+        if row.loose_calls:
+            reasons[row.id] = (f"arguments are no object: call {row.loose_calls[0]!r}",)
+            continue
+        thoughts = [m["reasoning"] for m in row.messages if m.get("reasoning")]
+        found = find_problems([wire_message(m) for m in row.messages], row.tools, template, max_length, thoughts)
+        if found.tokens.ids:
+            trained, after = sum(found.tokens.mask), sum(found.tokens.mask[:max_length])
+            counted[row.id] = RowTokens(tokens=len(found.tokens.ids), trained=trained, trained_after=after)
+        if found.reasons:
+            reasons[row.id] = found.reasons
+    mask = "generation" if template.marks else "prefix"
+    return TrainReport(tokenizer=template.name, max_length=max_length, mask=mask, rows=counted, reasons=reasons)
+
+
+def open_tokenizer(model: Any) -> Any:
+    """Return the tokenizer of a model by name or path; a tokenizer as it is.
+
+    Raises:
+        MissingExtra: A name is given, and transformers is not installed.
+        InputError: There is no such model, here or on the Hub.
+    """
+    if not isinstance(model, str):
+        return model
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        raise MissingExtra("transformers", "train") from error
+    try:
+        return AutoTokenizer.from_pretrained(model)
+    except (OSError, ValueError) as error:
+        msg = f"{model!r} has no tokenizer that can be loaded: {shorten(str(error), 200)} "
+        raise InputError(msg + "Type a model's name on the Hub, a folder, or give the tokenizer itself.") from error
+
+
+class Template:
+    """A tokenizer's chat template, and what it makes of conversations.
+
+    Raises:
+        InputError: The tokenizer has none.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self.name = str(getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__)
+        source = getattr(tokenizer, "chat_template", None)
+        if not source:
+            msg = f"{self.name!r} has no chat template, so nobody knows how it writes a conversation. "
+            raise InputError(msg + "Take the instruct version of the model, or set tokenizer.chat_template.")
+        named = source if isinstance(source, Mapping) else {"default": source}
+        self.source = str(named.get("tool_use") or next(iter(named.values())))
+        self.marks = bool(_GENERATION.search(self.source))
+
+    @cached_property
+    def special(self) -> tuple[str, ...]:
+        """Tokens that mean something to the model wherever they stand."""
+        return tuple(token for token in getattr(self.tokenizer, "all_special_tokens", ()) if len(token) > 1)
+
+    @cached_property
+    def special_ids(self) -> frozenset[int]:
+        """The numbers of these tokens."""
+        return frozenset(getattr(self.tokenizer, "all_special_ids", ()))
+
+    def render(self, messages: Sequence[Mapping[str, Any]], tools: Any, *, prompt: bool = False) -> str:
+        """Return the text of a conversation; with ``prompt``, as the agent's next turn is asked for."""
+        asked = {"tools": tools or None, "tokenize": False, "add_generation_prompt": prompt}
+        return str(self.tokenizer.apply_chat_template(list(messages), **asked))
+
+    def turns(self, messages: Sequence[Mapping[str, Any]], tools: Any) -> Iterator[tuple[int, str, str]]:
+        """Yield for each agent turn its index, the text that asks for it, and the text that ends with it."""
+        for i, message in enumerate(messages):
+            if message["role"] == "assistant":
+                before = self.render(messages[:i], tools, prompt=True)
+                yield i, before, self.render(messages[: i + 1], tools)
+
+    def tokens(self, messages: Sequence[Mapping[str, Any]], tools: Any) -> Tokens:
+        """Return a conversation's tokens, the agent's marked.
+
+        Raises:
+            InputError: The tokenizer does not say where in the text its tokens stand.
+        """
+        if self.marks:
+            asked = {"tokenize": True, "return_dict": True, "return_assistant_tokens_mask": True}
+            made = self.tokenizer.apply_chat_template(list(messages), tools=tools or None, **asked)
+            return Tokens(made["input_ids"], made["assistant_masks"])
+        text = self.render(messages, tools)
+        spans = [
+            (shared_length(before, text), shared_length(after, text))
+            for _, before, after in self.turns(messages, tools)
+        ]
+        try:
+            made = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        except NotImplementedError as error:
+            msg = f"{self.name!r} does not say where its tokens stand, so the agent's cannot be found. "
+            raise InputError(msg + "Take its fast version, or a template with {% generation %}.") from error
+        inside = (any(start <= a < b <= end for start, end in spans) for a, b in made["offset_mapping"])
+        return Tokens(made["input_ids"], [int(one) for one in inside])
+
+
+def shared_length(first: str, second: str) -> int:
+    """Return how many characters two texts begin with together."""
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if first[:middle] == second[:middle] else (low, middle - 1)
+    return low
+
+
+def find_problems(
+    messages: Sequence[Mapping[str, Any]],
+    tools: Sequence[Mapping[str, Any]],
+    template: Template,
+    max_length: int,
+    thoughts: Sequence[str] = (),
+) -> Problems:
+    """Return a conversation's tokens and what its text lacks or shows, one reason of a kind.
+
+    ``messages`` hold arguments as objects; ``thoughts`` is reasoning that must not be seen.
+    """
+    try:
+        text = template.render(messages, tools)
+        turns = list(template.turns(messages, tools))
+    except Exception as error:  # a template is somebody's program, and may raise anything
+        return Problems(Tokens((), ()), (f"does not render: {type(error).__name__}: {shorten(str(error), 160)}",))
+    bare = _bare(text)
+    lost = list(_lost(messages, bare, turns))
+    absent = [name for tool in tools if not _stands(name := tool["function"]["name"], bare)]
+    if absent or (tools and text == template.render(messages, None)):
+        lost.append(f"tools are lost: {', '.join(absent) or 'the template never shows them'}")
+    changed = next((i for i, before, after in turns if not (text.startswith(before) and text.startswith(after))), None)
+    if changed is not None:
+        lost.append(f"prefix changes: what is asked before turn [{changed}] is not what was trained on")
+    if _THOUGHT.search(text) or any(_stands(thought, bare) for thought in thoughts):
+        lost.append("reasoning shows: a model would learn to think aloud")
+    said = "\n".join(str(m["content"]) for m in messages)
+    lost += [f"special token in a message: {token!r}" for token in template.special if token in said][:1]
+    made = template.tokens(messages, tools)
+    return Problems(made, (*lost, *_untrained(made, template, max_length)))
+
+
+def _untrained(made: Tokens, template: Template, max_length: int) -> Iterator[str]:
+    trained, special = sum(made.mask), template.special_ids
+    if not trained:
+        yield "nothing to train on: no token of the agent's is marked"
+        return
+    if not sum(made.mask[:max_length]):
+        yield f"nothing left after truncation: the agent's {trained} tokens lie behind the cut"
+    last = len(made.mask) - 1 - list(reversed(made.mask)).index(1)
+    after = made.ids[last + 1 : last + 2]
+    if special.intersection(after) and not special.intersection(made.ids[max(0, last - 1) : last + 1]):
+        yield "the end of a turn is not trained: the model would not learn to stop"
+
+
+def _lost(messages: Sequence[Mapping[str, Any]], bare: str, turns: Sequence[tuple[int, str, str]]) -> Iterator[str]:
+    """Yield what was said or called, and does not stand in the text."""
+    for index, message in enumerate(messages):
+        if not _stands(message["content"] or "", bare):
+            yield f"a message is lost: [{index}] {message['role']}"
+            break
+    added = {i: _bare(after[shared_length(before, after) :]) for i, before, after in turns}
+    for index, message in enumerate(messages):
+        for call in message.get("tool_calls") or ():
+            told, bare = call["function"], added[index]
+            if not all(_stands(value, bare) for value in (told["name"], *_leaves(told["arguments"]))):
+                yield f"a call is lost: {told['name']} at [{index}]"
+                return
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item)
+    elif value is not None and not isinstance(value, bool):  # spelt as the template likes
+        yield value if isinstance(value, str) else dumps(value)
+
+
+def _stands(text: str, bare: str) -> bool:
+    """Say whether a text stands in another, quoted or escaped as JSON or not."""
+    return _bare(text) in bare or _bare(dumps(text)) in bare
+
+
+def _bare(text: str) -> str:
+    return _QUOTING.sub("", text)
+
+
+def _middle(numbers: Iterable[int]) -> str:
+    some = list(numbers)
+    return f"median {median(some):g}, most {max(some)}"
