@@ -53,7 +53,7 @@ def hold(found: Covering, axes: dict[str, list[str]], strength: int, rules: Any 
 sizes_of_axes = st.lists(st.integers(1, 6), min_size=1, max_size=5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(sizes_of_axes, st.integers(2, 3), st.integers(0, 2**32))
 def test_every_combination_meets(sizes: list[int], strength: int, seed: int) -> None:
     axes = axes_of(*sizes)
@@ -63,7 +63,7 @@ def test_every_combination_meets(sizes: list[int], strength: int, seed: int) -> 
     assert not found.infeasible
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(1, 5), min_size=2, max_size=4), st.integers(2, 3), st.integers(0, 2**32), st.data())
 def test_whatever_is_forbidden_the_rest_meets_and_the_impossible_is_listed(
     sizes: list[int], strength: int, seed: int, data: st.DataObject

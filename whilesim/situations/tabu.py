@@ -22,6 +22,7 @@ from whilesim.situations.tuples import Ints
 
 _TRIES = 3  # searches that may fail
 _PATIENCE = 50_000  # over the root of rows x combinations: steps without fewer missing tuples
+_CELLS = 6  # the same, over rows x combinations: a small task is searched through before that
 _REST = 6
 
 
@@ -65,7 +66,7 @@ class Search:
         """
         lacking, open_ = self._lacking(spare)
         best, best_rows, step, last = lacking, self.rows.copy(), 0, 0
-        patience = _PATIENCE / sqrt(self.ids.size)
+        patience = min(_PATIENCE / sqrt(self.ids.size), _CELLS * self.ids.size)
         while len(open_) and step - last < patience:
             self._write(int(open_[self._next(len(open_))]), step, lacking - best)
             lacking, open_ = self._lacking(spare)
