@@ -88,6 +88,7 @@ class Phrasebook:
         self._runs = {tuple(text[i : i + RUN]) for i in range(len(text) - RUN + 1)}
         self._circumstances = Counter(_circumstance(c.text)[0] for c in policy.clauses)
         self._dealt: dict[tuple[str, str], dict[str, list[str]]] = {}
+        self._needs: dict[tuple[Any, ...], Need] = {}
         self._seen_in = Counter(w for c in policy.clauses for w in {stem(w) for w in words(c.text)})
         names = {t.name: " ".join(name_words(t.name)) for t in tools}
         swaps: dict[str, str] = {v: v.replace("_", " ") for v in values if "_" in v}
@@ -114,6 +115,12 @@ class Phrasebook:
 
     def need(self, clause: Clause, seed: int, *names: str | int, changes: bool = True) -> Need:
         """Say what brings a clause up; ``changes`` says whether the customer's request changes anything."""
+        asked = (clause.id, seed, names, changes)
+        if asked not in self._needs:  # all candidates of a situation share it
+            self._needs[asked] = self._need(clause, seed, *names, changes=changes)
+        return self._needs[asked]
+
+    def _need(self, clause: Clause, seed: int, *names: str | int, changes: bool) -> Need:
         ways = self._ways(clause, seed, *names, changes=changes)
         found = next(n for n in ways if n and (n.source == "topic" or self._run_in(words(n.text)) is None))
         text = self.clean(found.text)
@@ -226,7 +233,7 @@ class Phrasebook:
         """Say what customers say about the first theme of these ranks that the clause has."""
         for name, theme in load_words("themes_en").items():
             rank = theme.get("rank", "")
-            found = re.search(theme["cue"], rule, re.IGNORECASE) if rank in ranks else None
+            found = _cue(name).search(rule) if rank in ranks else None
             if found is None:
                 continue
             slots = self._slots(clause, found)
@@ -275,7 +282,7 @@ class Phrasebook:
             left = [s for s in theme[said] if not _slots_of(s)]
             dealt = self._dealt[name, said] = {}
             for number, clause in enumerate(self._policy.clauses):
-                if left and re.search(theme["cue"], clause.text, re.IGNORECASE):
+                if left and _cue(name).search(clause.text):
                     dealt[clause.id] = [left.pop(number % len(left))]
         return self._dealt[name, said]
 
@@ -306,6 +313,11 @@ class Phrasebook:
             a, b = spans[at]
             text = text[:a] + soften.get(said[at], "") + text[b:]
             text = re.sub(r" +(?=[ .,;:!?])", "", text).strip()
+
+
+@cache
+def _cue(theme: str) -> re.Pattern[str]:
+    return re.compile(load_words("themes_en")[theme]["cue"], re.IGNORECASE)
 
 
 def _circumstance(rule: str) -> tuple[str, int]:
