@@ -117,7 +117,8 @@ def _form(need: Need | None, clause: Clause | None, tool: Tool, book: Phrasebook
         return "second_request"
     if book.related(clause, tool):
         return "one_request"
-    beside = need.source == "conduct" or (need.form == "circumstance" and clause.kind != "handoff")
+    invited = need.source == "conduct" and (tool.effect == "write" or need.form != "question")
+    beside = invited or (need.form == "circumstance" and clause.kind != "handoff")
     return "circumstance" if beside else "second_request"
 
 
