@@ -43,7 +43,9 @@ def main() -> None:
     data.grade(judge=judge)
     if not judge.asked:
         print("\n(the row was dropped before a judge could read it: choose another NUMBER)")
-    for title, message in zip(("system", "user", "", "asked again"), judge.asked[-1][0] if judge.asked else ()):
+    for title, message in zip(
+        ("system", "user", "", "asked again"), judge.asked[-1][0] if judge.asked else (), strict=False
+    ):
         if title:
             show(f"judge, {title}", message.content or "")
 

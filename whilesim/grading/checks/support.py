@@ -22,7 +22,7 @@ from whilesim.grading.checks.claims import BARE, Claim, read_claims, spoken_lang
 from whilesim.grading.checks.deeds import Toolbox, call_senses, meets, stems
 from whilesim.grading.checks.findings import Finding, found
 from whilesim.grading.checks.identifiers import leaves, normal, tokens_of
-from whilesim.grading.checks.language import clean
+from whilesim.grading.checks.language import clean, pattern
 
 CLAIMED, FAILED = "claimed_action_without_call", "success_after_failure"
 Wrong = tuple[str, str]
@@ -206,7 +206,7 @@ class Ledger:
 
     def _told(self, claim: Claim) -> bool:
         """Whether a record or the customer says what a passive claim says."""
-        if claim.family in _DEEDS:
+        if claim.family in _DEEDS or pattern("deeds", "just_now").search(claim.text):
             return False
         return all(self._recorded(claim, i) for i in map(normal, claim.ids or ("",))) or any(
             self._reported(claim, part)
