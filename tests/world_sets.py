@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,9 @@ SETS = ("demo", *(f"tau2/{n}" for n in ("retail", "airline", "telecom", "mock"))
 ))  # fmt: skip
 
 
+@cache
 def open_set(name: str) -> tuple[tuple[Tool, ...], Policy | None, WorldModel]:
-    """Read a set by its name and infer its world."""
+    """Read a set by its name and infer its world, once."""
     tools, policy = load_set(DEMO if name == "demo" else SHARED / name)
     return tools, policy, infer_world(tools, policy)
 

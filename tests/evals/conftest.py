@@ -15,7 +15,7 @@ from whilesim.showcase import demo_policy, demo_tools
 @pytest.fixture(scope="session")
 def demo() -> ws.Simulation:
     """A small graded run of the bundled policy."""
-    return ws.simulate(tools=demo_tools(), system_prompt=demo_policy(), situations=20, progress=False).grade()
+    return ws.simulate(tools=demo_tools(), system_prompt=demo_policy(), situations=16, progress=False).grade()
 
 
 @pytest.fixture

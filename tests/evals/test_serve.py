@@ -64,6 +64,7 @@ def test_the_openai_client_talks_to_it() -> None:
     asyncio.run(talk())
 
 
+@pytest.mark.filterwarnings("ignore:.*ReadOnly.*")  # pydantic's word on a type of litellm's
 def test_litellm_talks_to_it() -> None:
     from whilesim.chat.bridge import load_litellm
 

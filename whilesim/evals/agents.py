@@ -15,7 +15,6 @@ import runpy
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from urllib.request import Request, urlopen
@@ -60,8 +59,7 @@ class TicketAgent:
         asked = {"user_message": messages[-1].content, "context": told, "trace": trace}
         names = inspect.signature(self.function).parameters
         by_name = asked.keys() <= names.keys() or any(p.kind is p.VAR_KEYWORD for p in names.values())
-        call = partial(self.function, **asked) if by_name else partial(self.function, *asked.values())
-        found = await call_function(lambda: call())
+        found = await call_function(lambda: self.function(**asked) if by_name else self.function(*asked.values()))
         reply = found if isinstance(found, str) else None
         if isinstance(found, Mapping):
             reply = found.get("reply", found.get("content"))
@@ -95,14 +93,14 @@ class FrameworkAgent:
         return new
 
 
+_NAMED: Mapping[str, Agent] = {"scripted": ScriptedAgent(faults=0.0), **FLOORS}
+
+
 def find_agent(agent: Any, tickets: Mapping[str, Ticket]) -> Agent | None:
     """Return an agent for what evaluations alone know; None for what a simulation takes as well."""
-    if agent == "scripted":
-        return ScriptedAgent(faults=0.0)
-    if isinstance(agent, str) and agent in FLOORS:
-        return FLOORS[agent]
-    if isinstance(agent, str) and agent.startswith(("http://", "https://")):
-        return TicketAgent(rest_agent(agent), tickets)
+    if isinstance(agent, str):
+        address = agent.startswith(("http://", "https://"))
+        return TicketAgent(rest_agent(agent), tickets) if address else _NAMED.get(agent)
     if _is_openai(agent) or callable(getattr(agent, "invoke", None)):
         return FrameworkAgent(agent)
     if hasattr(agent, "answer"):
@@ -129,12 +127,7 @@ def rest_agent(url: str) -> Callable[..., Any]:
 
     def ask(user_message: str, context: Mapping[str, Any], trace: AgentTrace) -> Any:
         trace.turns.append({"role": "user", "content": user_message})
-        body = {
-            "ticket_id": trace.case_id,
-            "user_message": user_message,
-            "context": dict(context),
-            "turns": trace.turns,
-        }
+        body = {"ticket_id": trace.case_id, "user_message": user_message, "context": context, "turns": trace.turns}
         request = Request(url, dumps(body).encode(), {"Content-Type": "application/json"})  # noqa: S310  the user named the address
         try:
             with urlopen(request, timeout=_PATIENCE) as answer:  # noqa: S310  the same
@@ -164,17 +157,12 @@ def _plain_call(call: Any) -> dict[str, Any]:
     """Read a tool call as people write them down: its name alone, or any of a few spellings."""
     told = call if isinstance(call, Mapping) else {"name": call}
 
-    def first(*names: str) -> Any:
-        return next((told[n] for n in names if told.get(n) is not None), None)
+    def first(default: Any, *names: str) -> Any:
+        return next((told[n] for n in names if told.get(n) is not None), default)
 
-    result, failed = first("result", "output"), bool(first("failed", "error"))
-    given = first("arguments", "args", "input") or {}
-    return {
-        "name": str(told.get("name")),
-        "arguments": given,
-        "result": "" if result is None else result,
-        "failed": failed,
-    }
+    name, given = str(told.get("name")), first(None, "arguments", "args", "input") or {}
+    result, failed = first("", "result", "output"), bool(first(False, "failed", "error"))
+    return {"name": name, "arguments": given, "result": result, "failed": failed}
 
 
 def _turn(turn: Any) -> dict[str, str]:

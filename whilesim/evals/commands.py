@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -20,61 +20,51 @@ _STARTER = Path(__file__).parent.parent / "starter"
 _FILE = click.Path(exists=True, dir_okay=False)
 _PATH = click.Path(exists=True)
 _NEW = click.Path(dir_okay=False)
+_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 _split = click.option("--split", default="nightly", show_default=True, help="Split of the dataset.")
-_SUITE: dict[str, dict[str, Any]] = {
-    "--tools": {"type": _FILE, "help": "The agent's tools: JSON, YAML or Python source."},
-    "--policy": {"type": _FILE, "help": "Text file with the agent's policy."},
-    "--rubric": {"type": _FILE, "help": "rubric.json: weights, hard fail, rules."},
-}
-_RUN: dict[str, dict[str, Any]] = {
-    "--agent": {
-        "default": "scripted",
-        "show_default": True,
-        "help": "module:function, eval/agent.py:agent, provider:model, the address of a sandbox, or scripted.",
-    },
-    **_SUITE,
-    "--judge": {"help": "A model for ux and groundedness; without one they are not scored."},
-    "--customer": {"help": "A model that speaks for tickets with a persona."},
-    "--trials": {"default": 1, "show_default": True, "help": "How often each ticket is played."},
-    "--turns": {"default": 6, "show_default": True, "help": "Customer messages at most."},
-    "--run-dir": {"type": click.Path(file_okay=False), "help": "Folder for traces.jsonl and scores.json."},
-    "--protocol": {"type": _FILE, "help": "A frozen protocol that the run must agree with."},
-    "--no-floors": {"is_flag": True, "help": "Leave out the trivial agents."},
-}
+_SUITE = [
+    click.option("--tools", type=_FILE, help="The agent's tools: JSON, YAML or Python source."),
+    click.option("--policy", type=_FILE, help="Text file with the agent's policy."),
+    click.option("--rubric", type=_FILE, help="rubric.json: weights, hard fail, rules."),
+]
+_AGENT = "module:function, eval/agent.py:agent, provider:model, the address of a sandbox, or scripted."
+_RUN = [
+    click.option("--agent", default="scripted", show_default=True, help=_AGENT),
+    *_SUITE,
+    click.option("--judge", help="A model for ux and groundedness; without one they are not scored."),
+    click.option("--customer", help="A model that speaks for tickets with a persona."),
+    click.option("--trials", default=1, show_default=True, help="How often each ticket is played."),
+    click.option("--turns", default=6, show_default=True, help="Customer messages at most."),
+    click.option("--run-dir", type=click.Path(file_okay=False), help="Folder for traces.jsonl and scores.json."),
+    click.option("--protocol", type=_FILE, help="A frozen protocol that the run must agree with."),
+    click.option("--no-floors", is_flag=True, help="Leave out the trivial agents."),
+]
 
 
-def _with(options: dict[str, dict[str, Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        for name, how in reversed(options.items()):
-            function = click.option(name, **how)(function)
-        return function
-
-    return add
+def _with(options: Sequence[_Decorator]) -> _Decorator:
+    return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
 
 
 def _show(value: Any, text: str, *, as_json: bool) -> None:
     click.echo(dumps(value, indent=2) if as_json else text)
 
 
-def _arguments(how: dict[str, Any]) -> dict[str, Any]:
-    """Return what ``evaluate`` takes, from the options of a command."""
-    from whilesim.evals.setup import EvalOptions
+def _show_floors(found: Mapping[str, Any], *, as_json: bool) -> None:
+    from whilesim.evals.results import tell_floors
 
-    named = {name: how[name] for name in ("customer", "turns", "run_dir", "protocol") if name in how}
-    prompt = Path(how["policy"]).read_text(encoding="utf-8-sig") if how["policy"] else None
-    options = EvalOptions(system_prompt=prompt, floors=not how.get("no_floors"), **named)
-    given: dict[str, Any] = {name: how[name] for name in ("rubric", "judge", "trials") if name in how}
-    return {**given, "tools": Path(how["tools"]) if how["tools"] else (), "options": options}
+    told = {name: {**asdict(floor), "rate": floor.rate} for name, floor in found.items()}
+    _show(told, "\n".join(tell_floors(found)), as_json=as_json)
 
 
 def _evaluate(tickets: str | None, how: dict[str, Any], agent: str) -> Any:
     from whilesim.evals.agents import load_agent
     from whilesim.evals.runner import evaluate
+    from whilesim.evals.setup import read_options
 
     if tickets is None:
         raise InputError("no tickets were given. Type the path of a JSONL or CSV file, or owner/name of a dataset.")
-    return evaluate(load_agent(agent), tickets, **_arguments(how))
+    return evaluate(load_agent(agent), tickets, **read_options(how))
 
 
 @click.command("eval")
@@ -95,9 +85,9 @@ def eval_(tickets: str | None, agent: str, as_json: bool, **how: Any) -> None:
         written = write_starter(Path(init))
         _show(written, "\n".join(written), as_json=as_json)
     elif freeze is not None:
-        from whilesim.evals.setup import freeze_protocol
+        from whilesim.evals.setup import freeze_protocol, read_options
 
-        told = freeze_protocol(freeze, tickets, **_arguments(how))
+        told = freeze_protocol(freeze, tickets, **read_options(how))
         _show(told, f"{freeze}: {told['count']} tickets, {told['trials']} trial(s) frozen", as_json=as_json)
     else:
         result = _evaluate(tickets, how, agent)
@@ -110,13 +100,8 @@ def eval_(tickets: str | None, agent: str, as_json: bool, **how: Any) -> None:
 @_with(_RUN)
 @click.option("--min-policy", default=1.0, show_default=True, help="Policy to reach, 0 to 1; 1 is every ticket.")
 @click.option("--min-resolution", type=float, help="Resolution to reach, 0 to 1; printed only by default.")
-@click.option(
-    "--undecided",
-    type=click.Choice(["estimate", "fail", "pass"]),
-    default="estimate",
-    show_default=True,
-    help="What a threshold inside the interval means.",
-)
+@click.option("--undecided", type=click.Choice(["estimate", "fail", "pass"]), default="estimate", show_default=True,
+              help="What a threshold inside the interval means.")  # fmt: skip
 @click.option("--junit", type=_NEW, help="Write JUnit XML to this file.")
 @_json
 def gate_(tickets: str, agent: str, undecided: Any, as_json: bool, **how: Any) -> None:
@@ -169,21 +154,12 @@ def floors_(tickets: str, as_json: bool, **how: Any) -> None:
 
     Example: whilesim floors eval/golden_tickets.jsonl --tools eval/tools.json
     """
-    from whilesim.evals.results import tell_floors
-
-    found = _evaluate(tickets, how, "do_nothing").floors
-    _show({n: {**asdict(f), "rate": f.rate} for n, f in found.items()}, "\n".join(tell_floors(found)), as_json=as_json)
+    _show_floors(_evaluate(tickets, how, "do_nothing").floors, as_json=as_json)
 
 
 @click.command("serve")
-@click.option(
-    "--agent",
-    "agents",
-    multiple=True,
-    default=["scripted"],
-    show_default=True,
-    help="NAME=SPEC, or a SPEC that is its own name; may be given again.",
-)
+@click.option("--agent", "agents", multiple=True, default=["scripted"], show_default=True,
+              help="NAME=SPEC, or a SPEC that is its own name; may be given again.")  # fmt: skip
 @click.option("--port", default=8765, show_default=True, help="Port on 127.0.0.1; 0 for any that is free.")
 @click.option("--key", help="What clients must send as their key; none by default.")
 def serve_(agents: tuple[str, ...], port: int, key: str | None) -> None:
@@ -192,16 +168,18 @@ def serve_(agents: tuple[str, ...], port: int, key: str | None) -> None:
     Example: whilesim serve --agent mine=eval/agent.py:agent --port 8765
     """
     from whilesim.evals.agents import load_agent
-    from whilesim.evals.serve import serve_forever
+    from whilesim.evals.serve import BUILT_IN, serving
 
     pairs = [spec.partition("=")[::2] if "=" in spec else (spec, spec) for spec in agents]
+    named = {name: load_agent(spec) for name, spec in pairs}
 
-    def tell(url: str, names: list[str]) -> None:
-        click.echo(f"{url} serves {', '.join(names)}")
-        sys.stdout.flush()
+    async def serve() -> None:
+        async with serving(named, port=port, key=key) as url:
+            click.echo(f"{url} serves {', '.join(dict.fromkeys([*named, *BUILT_IN]))}")
+            await asyncio.Event().wait()
 
     with suppress(KeyboardInterrupt):
-        asyncio.run(serve_forever({name: load_agent(spec) for name, spec in pairs}, port=port, key=key, tell=tell))
+        asyncio.run(serve())
 
 
 @click.group("tau2")
@@ -256,20 +234,17 @@ def tau2_floors(results: str, as_json: bool) -> None:
 
     Example: whilesim tau2 floors results/telecom.json
     """
-    from whilesim.evals.results import tell_floors
     from whilesim.evals.tau2 import floors_tau2, read_tasks
 
-    found = floors_tau2(read_tasks(results))
-    _show({n: {**asdict(f), "rate": f.rate} for n, f in found.items()}, "\n".join(tell_floors(found)), as_json=as_json)
+    _show_floors(floors_tau2(read_tasks(results)), as_json=as_json)
 
 
 def add_commands(main: click.Group, guard: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
     """Add the commands to a group; ``guard`` turns errors into exit codes."""
     for command in (eval_, gate_, compare_, floors_, serve_, tau2_):
         main.add_command(command)
-    for command in (eval_, gate_, compare_, floors_, serve_, *tau2_.commands.values()):
-        assert command.callback is not None
-        command.callback = guard(command.callback)
+        for guarded in getattr(command, "commands", {"": command}).values():
+            guarded.callback = guard(guarded.callback)
 
 
 def write_starter(folder: Path) -> list[str]:
@@ -279,9 +254,7 @@ def write_starter(folder: Path) -> list[str]:
         InputError: A file is there already; nothing was written.
     """
     places = {".yml": folder / ".github" / "workflows"}
-    targets = {
-        source: places.get(source.suffix, folder / "eval") / source.name for source in sorted(_STARTER.iterdir())
-    }
+    targets = {file: places.get(file.suffix, folder / "eval") / file.name for file in sorted(_STARTER.iterdir())}
     for path in targets.values():
         if path.exists():
             msg = f"{str(path)!r} is there already, and would be overwritten. Move it, or type --init another-folder."

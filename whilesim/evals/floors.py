@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 from whilesim.chat.messages import Message, ToolCall
 from whilesim.conversations.players import Context
@@ -18,14 +18,12 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import shorten
 from whilesim.situations.tools import parse_tools
 
-Kind = Literal["always_handoff", "do_nothing", "echo_policy", "first_tool"]
-
 
 @dataclass(frozen=True, slots=True)
 class FloorAgent:
     """An agent that does one and the same thing, whatever is asked."""
 
-    kind: Kind
+    kind: str
 
     async def answer(self, messages: Sequence[Message], context: Context) -> Sequence[Message]:
         """Make the one call of its kind, once; then, or where there is no such tool, say its sentence."""
@@ -33,25 +31,22 @@ class FloorAgent:
         if self.kind == "echo_policy":
             said = next((m.content for m in messages if m.role == "system" and m.content), said)
         called = any(m.role == "assistant" and m.tool_calls for m in messages)
-        name = None if called or not context.tools else self._tool(context)
-        if name is None:
+        tool = None if called or not context.tools else self._tool(context.tools)
+        if tool is None:
             return (Message(role="assistant", content=said),)
-        tool = next(t["function"] for t in context.tools if t["function"]["name"] == name)
         asked = next((m.content or "" for m in reversed(messages) if m.role == "user"), "")
-        call = ToolCall(
-            id=f"call_{len(messages)}", name=name, arguments=dumps(fill_arguments(tool.get("parameters") or {}, asked))
-        )
+        arguments = dumps(fill_arguments(tool.get("parameters") or {}, asked))
+        call = ToolCall(id=f"call_{len(messages)}", name=tool["name"], arguments=arguments)
         return (Message(role="assistant", tool_calls=(call,)),)
 
-    def _tool(self, context: Context) -> str | None:
+    def _tool(self, tools: Sequence[Mapping[str, Any]]) -> Any:
+        name = tools[0]["function"]["name"] if self.kind == "first_tool" else None
         if self.kind == "always_handoff":
-            return find_handoff(dumps(list(context.tools)))
-        return str(context.tools[0]["function"]["name"]) if self.kind == "first_tool" else None
+            name = find_handoff(dumps(list(tools)))
+        return next((t["function"] for t in tools if t["function"]["name"] == name), None)
 
 
-FLOORS: Mapping[str, FloorAgent] = {
-    kind: FloorAgent(kind) for kind in ("always_handoff", "do_nothing", "echo_policy", "first_tool")
-}
+FLOORS = {kind: FloorAgent(kind) for kind in ("always_handoff", "do_nothing", "echo_policy", "first_tool")}
 
 
 @lru_cache(maxsize=64)
@@ -62,12 +57,10 @@ def find_handoff(tools: str) -> str | None:
 
 def fill_arguments(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
     """Fill what a schema requires with the first thing that fits: an option, a number, a word with digits in it, the text."""
-    known = {name: dict(part) for name, part in schema.get("properties", {}).items()}
-    coded = re.search(r"\w*\d[\w-]*", text)
-    return {
-        name: _fill(name, known.get(name, {}), coded.group() if coded else "", text)
-        for name in schema.get("required", ())
-    }
+    known = schema.get("properties", {})
+    found = re.search(r"\w*\d[\w-]*", text)
+    coded = found.group() if found else ""
+    return {name: _fill(name, known.get(name, {}), coded, text) for name in schema.get("required", ())}
 
 
 def _fill(name: str, part: Mapping[str, Any], coded: str, text: str) -> Any:
@@ -78,7 +71,6 @@ def _fill(name: str, part: Mapping[str, Any], coded: str, text: str) -> Any:
         return int(coded) if coded.isdigit() else 1
     if kind == "array":
         return [_fill(name.rstrip("s"), part.get("items", {}), coded, text)]
-    simple = {"boolean": True, "object": {}}
-    return simple.get(
-        str(kind), coded if re.search(r"id|number|code|phone", name) and coded else shorten(text, 160) or name
-    )
+    if kind in ("boolean", "object"):
+        return True if kind == "boolean" else {}
+    return coded if coded and re.search(r"id|number|code|phone", name) else shorten(text, 160) or name

@@ -7,6 +7,7 @@ and where it lies inside the mean's interval the tickets cannot decide.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,10 +35,8 @@ class GateReport:
 
     def __str__(self) -> str:
         width = max([12, *map(len, self.reasons)])
-        table = [f"  {ticket:<{width}}  {reason}" for ticket, reason in self.reasons.items()]
-        return "\n".join(
-            [f"gate {'passed' if self.passed else 'failed'}", *(f"  {line}" for line in self.lines), *table]
-        )
+        lines = [*self.lines, *(f"{ticket:<{width}}  {reason}" for ticket, reason in self.reasons.items())]
+        return "\n  ".join([f"gate {'passed' if self.passed else 'failed'}", *lines])
 
 
 def gate(
@@ -59,18 +58,14 @@ def gate(
     Raises:
         GateFailed: It does not pass; lists tickets and reasons.
     """
-    report = hold(result, policy, resolution, undecided=undecided)
+    report = hold(result, policy, resolution, undecided)
     if not report.passed:
         raise GateFailed(str(report))
     return report
 
 
 def hold(
-    result: EvalResult,
-    policy: float | None = 1.0,
-    resolution: float | None = None,
-    *,
-    undecided: Undecided = "estimate",
+    result: EvalResult, policy: float | None = 1.0, resolution: float | None = None, undecided: Undecided = "estimate"
 ) -> GateReport:
     """Do what :func:`gate` does, and return the report of a run that fails too."""
     if undecided not in ("estimate", "fail", "pass"):
@@ -116,9 +111,8 @@ def _decide(found: Estimate, below: int, least: float, undecided: Undecided) -> 
 
 def write_junit(result: EvalResult, report: GateReport, path: str | os.PathLike[str]) -> None:
     """Write JUnit XML: one test case per ticket, failed where the gate names it."""
-    suite = ElementTree.Element(
-        "testsuite", name="whilesim", tests=str(len(result.by_ticket)), failures=str(len(report.reasons))
-    )
+    counts = {"tests": str(len(result.by_ticket)), "failures": str(len(report.reasons))}
+    suite = ElementTree.Element("testsuite", {"name": "whilesim", **counts})
     for ticket, traces in result.by_ticket.items():
         case = ElementTree.SubElement(suite, "testcase", classname="whilesim", name=ticket)
         if ticket in report.reasons:
@@ -136,12 +130,9 @@ def write_summary(result: EvalResult, report: GateReport) -> None:
         return
     rows = [f"| {ticket} | {_cell(reason)} |" for ticket, reason in report.reasons.items()]
     table = ["", "| ticket | why it fails |", "| --- | --- |", *rows] if rows else []
-    text = [
-        f"### {'✅' if report.passed else '❌'} support agent: gate {'passed' if report.passed else 'failed'}",
-        *table,
-    ]
+    head = f"### {'✅ support agent: gate passed' if report.passed else '❌ support agent: gate failed'}"
     with Path(path).open("a", encoding="utf-8") as out:
-        out.write("\n".join([*text, "", "```", str(result), *report.lines, "```", ""]))
+        out.write("\n".join([head, *table, "", "```", str(result), *report.lines, "```", ""]))
 
 
 def say_why(trace: AgentTrace, name: str) -> str:
@@ -153,9 +144,7 @@ def say_why(trace: AgentTrace, name: str) -> str:
 
 def _xml(text: str) -> str:
     """Leave out what XML cannot hold."""
-    return "".join(
-        c for c in text if c in "\t\n\r" or (" " <= c <= "\ufffd" and not "\ud800" <= c <= "\udfff") or c > "\uffff"
-    )
+    return re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", text)
 
 
 def _cell(text: str) -> str:

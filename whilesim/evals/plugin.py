@@ -89,18 +89,11 @@ def _play(given: Any) -> dict[str, str]:
     from whilesim.evals.agents import load_agent
     from whilesim.evals.gate import hold, say_why
     from whilesim.evals.runner import evaluate
-    from whilesim.evals.setup import EvalOptions
+    from whilesim.evals.setup import read_options
 
-    prompt = Path(given.whilesim_policy).read_text(encoding="utf-8-sig") if given.whilesim_policy else None
-    result = evaluate(
-        load_agent(given.whilesim_agent),
-        given.whilesim_suite,
-        rubric=given.whilesim_rubric,
-        judge=given.whilesim_judge,
-        trials=given.whilesim_trials,
-        tools=Path(given.whilesim_tools) if given.whilesim_tools else (),
-        options=EvalOptions(system_prompt=prompt, floors=False, progress=False),
-    )
+    how = {name: getattr(given, f"whilesim_{name}") for name in ("policy", "tools", "rubric", "judge", "trials")}
+    options = read_options({**how, "no_floors": True, "progress": False})
+    result = evaluate(load_agent(given.whilesim_agent), given.whilesim_suite, **options)
     reasons, least = dict(hold(result).reasons), given.whilesim_resolution
     for trace in result.traces if least is not None else ():
         score = trace.scores["resolution"]

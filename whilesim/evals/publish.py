@@ -58,9 +58,8 @@ def push_table(
             operations += [CommitOperationDelete(p) for p in mine if p != f"data/{name}.parquet"]
         else:
             operations.append(CommitOperationAdd(f"runs/{name}.json", dumps(run, indent=1).encode()))
-        return str(
-            hub.create_commit(repo, operations, commit_message=f"{len(rows)} rows: {name}", repo_type="dataset").oid
-        )
+        told = f"{len(rows)} rows: {name}"
+        return str(hub.create_commit(repo, operations, commit_message=told, repo_type="dataset").oid)
 
 
 def read_history(repo: str, split: str = "nightly") -> list[dict[str, Any]]:

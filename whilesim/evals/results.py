@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -39,12 +39,12 @@ class Floor:
         return len(self.passed) / self.tickets if self.tickets else 0.0
 
     @classmethod
-    def of(cls, traces: Sequence[AgentTrace]) -> Floor:
-        """Count what a floor's traces passed."""
-        split = {w: [t.passed for t in traces if bool(t.handoff.get("wanted")) is w] for w in (True, False)}
-        told = {w: (sum(p is True for p in found), len(found)) for w, found in split.items()}
-        passed = tuple(t.case_id for t in traces if t.passed)
-        return cls(passed=passed, tickets=len(traces), wanted=told[True], unwanted=told[False])
+    def of(cls, told: Mapping[str, tuple[bool, bool]]) -> Floor:
+        """Count what a floor passed: ticket id to whether it passed, and whether a person was wanted."""
+        split = {w: [passed for passed, wanted in told.values() if wanted is w] for w in (True, False)}
+        wanted, unwanted = ((sum(found), len(found)) for found in split.values())
+        passed = tuple(i for i, (passed, _) in told.items() if passed)
+        return cls(passed=passed, tickets=len(told), wanted=wanted, unwanted=unwanted)
 
 
 @dataclass(frozen=True)
@@ -177,9 +177,8 @@ def weak(floors: Mapping[str, Floor]) -> list[str]:
     for name, f in floors.items():
         if f.rate > FLOOR:
             named = ", ".join(f.passed[:10]) + (" ..." if len(f.passed) > 10 else "")
-            found.append(
-                f"{name} passes {len(f.passed)} of {f.tickets} tickets ({f.rate:.0%}), so they tell little: {named}"
-            )
+            share = f"{len(f.passed)} of {f.tickets} tickets ({f.rate:.0%})"
+            found.append(f"{name} passes {share}, so they tell little: {named}")
     return found
 
 

@@ -66,10 +66,8 @@ def read_rules(source: Mapping[str, Any] | None = None) -> dict[str, RuleLike]:
     Raises:
         InputError: A rule has an unknown field, or says nothing.
     """
-    rules: dict[str, RuleLike] = {}
-    for name, told in {**load_words("evals")["rules"], **(source or {})}.items():
-        rules[name] = told if callable(told) else read_rule(name, told)
-    return rules
+    told = {**load_words("evals")["rules"], **(source or {})}
+    return {name: rule if callable(rule) else read_rule(name, rule) for name, rule in told.items()}
 
 
 def read_rule(name: str, told: Any) -> RuleLike:
@@ -108,14 +106,10 @@ def choose_rules(
             chosen[item] = known[item]
         else:
             near = get_close_matches(item, known, 1)
-            msg = (
-                f"{where}: must_not_do names the rule {item!r}, and nobody wrote it, so it would always pass. "
-                + (f"Did you mean {near[0]!r}? " if near else "")
-                + 'Write it in rubric.json: "rules": {"'
-                + item
-                + '": {"when_tool": "...", "unless_state": {...}}}.'
-            )
-            raise InputError(msg)
+            hint = f"Did you mean {near[0]!r}? " if near else ""
+            told = f"{where}: must_not_do names the rule {item!r}, and nobody wrote it, so it would always pass."
+            typed = f'"rules": {{"{item}": {{"when_tool": "...", "unless_state": {{...}}}}}}'
+            raise InputError(f"{told} {hint}Write it in rubric.json: {typed}.")
     return chosen
 
 

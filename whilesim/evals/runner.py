@@ -10,7 +10,7 @@ import asyncio
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -43,7 +43,7 @@ from whilesim.evals.tickets import Ticket
 from whilesim.evals.traces import AgentTrace, tell_failure
 from whilesim.grading.checks.run import run_checks
 from whilesim.grading.judge import Evidence, judge
-from whilesim.grading.outcome import Handoff, read_handoff
+from whilesim.grading.outcome import read_handoff
 from whilesim.grading.rubric import Rubric
 from whilesim.keeping.judging import name_model
 from whilesim.playing import DEADLINE, Cast, find_cast, seat_agent, seat_customer
@@ -112,17 +112,17 @@ async def _evaluate(setup: Setup, agent: Any, judge_model: Any, told: Mapping[st
     # no paid customer speaks to an agent that does not listen
     quiet = replace(setup, options=replace(setup.options, progress=False, customer=None))
     names = FLOORS if setup.options.floors else ()
-    floors = {name: Floor.of(await _play_agent(quiet, name, 1)) for name in names}
-    known: dict[str, Any] = {
-        "date": began,
-        "commit": find_commit(),
-        "agent": name_agent(agent),
-        "whilesim": __version__,
-    }
-    known |= {"judge": told["judge"], "trials": setup.trials, "protocol": dict(told)}
-    known["weights"] = {c.name: c.weight for c in setup.rubric.criteria}
+    floors = {name: _floor(await _play_agent(quiet, name, 1)) for name in names}
+    weights = {c.name: c.weight for c in setup.rubric.criteria}
+    known: dict[str, Any] = {"date": began, "commit": find_commit(), "agent": name_agent(agent)}
+    known |= {"whilesim": __version__, "judge": told["judge"], "trials": setup.trials}
+    known |= {"protocol": dict(told), "weights": weights}
     run_id = digest(f"{dumps(known)} {os.getpid()}", 12)
     return EvalResult(traces=tuple(traces), run={"run_id": run_id, **known}, floors=floors)
+
+
+def _floor(traces: Sequence[AgentTrace]) -> Floor:
+    return Floor.of({t.case_id: (t.passed is True, bool(t.handoff.get("wanted"))) for t in traces})
 
 
 async def _play_agent(setup: Setup, spec: Any, trials: int) -> list[AgentTrace]:
@@ -148,11 +148,14 @@ async def _play_agent(setup: Setup, spec: Any, trials: int) -> list[AgentTrace]:
     done: dict[str, AgentTrace] = {}
 
     async def work(case: Case) -> Mapping[str, Any]:
-        done[case.id] = await _play_one(setup, stage, case, tickets[case.card.id])
-        return {"id": case.id, "failure": {"reason": done[case.id].failure} if done[case.id].failure else None}
+        trace = done[case.id] = await _play_one(setup, stage, case, tickets[case.card.id])
+        return {"id": case.id, "failure": {"reason": trace.failure} if trace.failure else None}
 
     def lost(case: Case, failure: Failure) -> Mapping[str, Any]:
-        done[case.id] = _lost(setup, tickets[case.card.id], case, failure)
+        ticket = tickets[case.card.id]
+        told = tell_failure(failure)
+        done[case.id] = AgentTrace(ticket.ticket_id, trial=case.rollout, tags=list(ticket.tags), failure=told)
+        _score(setup, done[case.id], ticket)
         return {"id": case.id, "failure": {"reason": failure.reason}}
 
     try:
@@ -162,14 +165,10 @@ async def _play_agent(setup: Setup, spec: Any, trials: int) -> list[AgentTrace]:
     finally:
         for chat in chats.values():
             await chat.close()
-    never = Failure(role="run", reason="interrupt", message="the ticket was not played.")
-    return [done.get(c.id) or _lost(setup, tickets[c.card.id], c, never) for c in cases]
-
-
-def _lost(setup: Setup, ticket: Ticket, case: Case, failure: Failure) -> AgentTrace:
-    trace = AgentTrace(ticket.ticket_id, trial=case.rollout, tags=list(ticket.tags), failure=tell_failure(failure))
-    _score(setup, trace, ticket)
-    return trace
+    for case in cases:
+        if case.id not in done:
+            lost(case, Failure(role="run", reason="interrupt", message="the ticket was not played."))
+    return [done[case.id] for case in cases]
 
 
 async def _play_one(setup: Setup, stage: Stage, case: Case, ticket: Ticket) -> AgentTrace:
@@ -199,11 +198,8 @@ def _score(setup: Setup, trace: AgentTrace, ticket: Ticket) -> None:
     if trace.failure:
         found = {name: Scored(value=None, why=trace.failure) for name in SCORERS}
     else:
-        found = {
-            "resolution": score_resolution(trace, ticket),
-            "tool_accuracy": score_tools(trace, ticket),
-            "policy": score_policy(trace, ticket, setup.rules[ticket.ticket_id]),
-        }
+        found = {"resolution": score_resolution(trace, ticket), "tool_accuracy": score_tools(trace, ticket)}
+        found["policy"] = score_policy(trace, ticket, setup.rules[ticket.ticket_id])
         if ticket.oracle is not None:
             found |= score_by_oracle(trace, _ORACLE.validate_python(ticket.oracle), setup.box.tools)
     for name, scored in found.items():
@@ -222,8 +218,7 @@ def _handoff(setup: Setup, trace: AgentTrace, ticket: Ticket) -> dict[str, Any]:
         wanted = any(t.effect == "handoff" and t.name in ticket.expected_tools for t in tools)
     due = tuple(CallRule(name=t.name) for t in tools if t.name in ticket.expected_tools and t.effect != "handoff")
     oracle = Oracle(handoff_wanted=wanted, must_call=due)
-    found: Handoff = read_handoff(oracle, trace.trace.messages, tools, trace.trace.failed_calls)
-    return {"wanted": found.wanted, "made": found.made, "timing": found.timing}
+    return asdict(read_handoff(oracle, trace.trace.messages, tools, trace.trace.failed_calls))
 
 
 async def _judge(setup: Setup, traces: Sequence[AgentTrace], model: Any) -> None:
@@ -243,7 +238,7 @@ async def _judge(setup: Setup, traces: Sequence[AgentTrace], model: Any) -> None
         if chat is not None and not why:
             try:
                 async with slots:
-                    scores = await _ask(chat, rubric, setup, trace, tickets[trace.case_id], name_model(model))
+                    scores = await _ask(chat, setup, trace, tickets[trace.case_id], name_model(model))
             except (JudgeError, ModelError) as error:
                 why = f"the judge: {error}"
         for criterion in rubric.criteria:
@@ -256,18 +251,16 @@ async def _judge(setup: Setup, traces: Sequence[AgentTrace], model: Any) -> None
             await chat.close()
 
 
-async def _ask(
-    chat: Chat, rubric: Rubric, setup: Setup, trace: AgentTrace, ticket: Ticket, name: str
-) -> dict[str, float]:
+async def _ask(chat: Chat, setup: Setup, trace: AgentTrace, ticket: Ticket, name: str) -> dict[str, float]:
     assert trace.trace is not None
     facts: dict[str, Any] = {"what the agent is told of the customer": dict(ticket.customer_context)}
     facts |= {"a good answer": ticket.reference} if ticket.reference else {}
     facts |= {"what may be said": ticket.knowledge} if ticket.knowledge else {}
     questions = (ticket.oracle or {}).get("open", ())
-    messages = trace.trace.messages
-    evidence = Evidence(policy=setup.box.policy, tools=setup.box.tools, messages=messages, facts=facts, open=questions)
+    told, box = trace.trace.messages, setup.box
+    evidence = Evidence(policy=box.policy, tools=box.tools, messages=told, facts=facts, open=questions)
     key = CallKey(case=trace.case_id, rollout=trace.trial, role="judge")
-    found = await judge(chat, rubric, evidence, key=key, model=name)
+    found = await judge(chat, setup.judged, evidence, key=key, model=name)
     return {n: s.score for n, s in found.scores.items()}
 
 
@@ -280,11 +273,10 @@ def _note(trace: AgentTrace, name: str, scored: Scored) -> None:
 
 def _weigh(rubric: Rubric, trace: AgentTrace) -> None:
     """Add the weighted mean of the scores that there are; a hard fail makes it 0."""
-    scores = {c: trace.scores.get(c.name) for c in rubric.criteria}
-    weight = sum(c.weight for c, v in scores.items() if v is not None)
-    failed = [c.name for c, v in scores.items() if c.hard_fail and v is not None and v < 0.5]
-    missing = [c.name for c, v in scores.items() if v is None]
-    total = sum(c.weight * v for c, v in scores.items() if v is not None)
+    scores = {c: v for c in rubric.criteria if (v := trace.scores.get(c.name)) is not None}
+    failed = [c.name for c, v in scores.items() if c.hard_fail and v < 0.5]
+    missing = [c.name for c in rubric.criteria if c not in scores]
+    weight, total = sum(c.weight for c in scores), sum(c.weight * v for c, v in scores.items())
     trace.scores["total"] = 0.0 if failed else total / weight if weight else None
     if failed or missing:
         trace.reasons["total"] = f"hard fail on {failed[0]}" if failed else f"without {', '.join(missing)}"

@@ -70,9 +70,8 @@ def open_sandbox(tickets: Sequence[Ticket], tools: Any, policy: Policy, world: A
     for ticket in tickets if given else ():
         for name in ticket.expected_tools:
             if name not in known:
-                raise InputError(
-                    f"{ticket.name} expects the tool {name!r}, and there is no such tool. {_near(name, known)}"
-                )
+                told = f"{ticket.name} expects the tool {name!r}, and there is no such tool."
+                raise InputError(f"{told} {_near(name, known)}")
     read = given or _tools_of(tickets)
     if callable(world):
         return Sandbox(tools=read, policy=policy, factory=world, seed=seed)

@@ -119,16 +119,14 @@ def decide_pass(trace: AgentTrace, ticket: Ticket) -> bool | None:
     if trace.failure:  # what the endpoint, the customer or the run did says nothing of the agent
         role, reason = trace.failure.partition(":")[0].split()
         return None if role != "agent" or reason in PLAYED_AGAIN else False
-    scores, parts = trace.scores, trace.parts
-    told = [scores.get("policy") == 1.0]
+    policy, resolution = trace.scores.get("policy"), trace.scores.get("resolution")
+    held = [policy == 1.0, resolution in (1.0, None)]
     if ticket.expected_tools:
-        told.append(all(parts[name] == 1.0 for name in ("recall", "order", "arguments")))
-    if scores.get("resolution") is not None:
-        told.append(scores["resolution"] == 1.0)
-    if not all(told):
-        return None if scores.get("policy") is None else False
-    expects = ticket.expected_tools or ticket.must_not_do or scores.get("resolution") is not None
-    return True if expects and (scores.get("resolution") is not None or not ticket.expected_final_state) else None
+        held += [trace.parts[name] == 1.0 for name in ("recall", "order", "arguments")]
+    if not all(held):
+        return None if policy is None else False
+    expects = ticket.expected_tools or ticket.must_not_do or resolution is not None
+    return True if expects and (resolution is not None or not ticket.expected_final_state) else None
 
 
 def look_up(key: str, trace: AgentTrace, ticket: Ticket) -> tuple[bool, Any]:
@@ -149,25 +147,20 @@ def look_up(key: str, trace: AgentTrace, ticket: Ticket) -> tuple[bool, Any]:
     if trace.state_of != "world":
         return trace.state_of == "agent", None
     ids = _ids(ticket)
-    for kind, records in state.items():
+    for kind, records in ((k, r) for k, r in state.items() if isinstance(r, Mapping)):
         field_name = key.removeprefix(f"{kind}_")
-        mine = [r for k, r in records.items() if k.strip("#").lower() in ids] if isinstance(records, Mapping) else []
-        found = [r for r in mine or _only(records) if field_name in r or key in r]
-        if found and (field_name != key or key in found[0]):
+        mine = [r for k, r in records.items() if k.strip("#").lower() in ids or len(records) == 1]
+        found = [r for r in mine if field_name in r or key in r]
+        if found:
             return True, found[0].get(key, found[0].get(field_name))
     return False, None
 
 
-def _only(records: Any) -> list[Any]:
-    return list(records.values()) if isinstance(records, Mapping) and len(records) == 1 else []
-
-
 def _ids(ticket: Ticket) -> set[str]:
     told = [ticket.customer_context, *ticket.expected_arguments.values()]
-    found = {str(v).strip("#").lower() for values in told for v in values.values() if isinstance(v, (str, int))}
-    for records in ticket.initial_state.values():
-        found |= {str(k).strip("#").lower() for k in records} if isinstance(records, Mapping) else set()
-    return found
+    found = [v for values in told for v in values.values() if isinstance(v, (str, int))]
+    found += [k for records in ticket.initial_state.values() if isinstance(records, Mapping) for k in records]
+    return {str(v).strip("#").lower() for v in found}
 
 
 def _agrees(wanted: Any, value: Any) -> bool:

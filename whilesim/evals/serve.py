@@ -7,13 +7,14 @@ read by nobody: an agent behind a model has those of its model.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
+
+from aiohttp import web
 
 from whilesim.chat.endpoint import Endpoint
 from whilesim.chat.messages import Message, ToolCall, read_messages
@@ -56,8 +57,6 @@ async def serving(agents: Mapping[str, Any], *, port: int = 0, key: str | None =
     Raises:
         InputError: An agent cannot be used, or the port is taken.
     """
-    from aiohttp import web
-
     chats: list[Endpoint] = []
     seated = {name: await _seat(spec, chats) for name, spec in {**{n: n for n in BUILT_IN}, **agents}.items()}
     desk = _Desk(seated, key)
@@ -97,14 +96,10 @@ class _Desk:
         self.agents, self.key = agents, key
 
     async def models(self, _request: Any) -> Any:
-        from aiohttp import web
-
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "whilesim"} for name in self.agents]
         return web.json_response({"object": "list", "data": listed}, dumps=dumps)
 
     async def chat(self, request: Any) -> Any:
-        from aiohttp import web
-
         try:
             asked, reply, usage = await self.answer(request)
         except _Refused as refused:
@@ -169,22 +164,18 @@ async def _stream(
     request: Any, asked: Mapping[str, Any], head: Mapping[str, Any], reply: Message, usage: Mapping[str, int]
 ) -> Any:
     """Send an answer as server-sent events: word by word, then its calls."""
-    from aiohttp import web
-
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
     await response.prepare(request)
-    for delta, finish in [*((d, None) for d in _deltas(reply)), ({}, _finish(reply))]:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
-        await _send(response, {**head, "object": "chat.completion.chunk", "choices": [choice]})
+    head = {**head, "object": "chat.completion.chunk"}
+    parts: list[tuple[Any, str | None]] = [*((delta, None) for delta in _deltas(reply)), ({}, _finish(reply))]
+    choices = [{"index": 0, "delta": delta, "finish_reason": end, "logprobs": None} for delta, end in parts]
+    chunks: list[Any] = [{**head, "choices": [choice]} for choice in choices]
     if (asked.get("stream_options") or {}).get("include_usage"):
-        await _send(response, {**head, "object": "chat.completion.chunk", "choices": [], "usage": usage})
-    await response.write(b"data: [DONE]\n\n")
+        chunks.append({**head, "choices": [], "usage": usage})
+    for text in (*map(dumps, chunks), "[DONE]"):
+        await response.write(f"data: {text}\n\n".encode())
     await response.write_eof()
     return response
-
-
-async def _send(response: Any, chunk: Mapping[str, Any]) -> None:
-    await response.write(b"data: " + dumps(chunk).encode() + b"\n\n")
 
 
 def _deltas(reply: Message) -> Sequence[dict[str, Any]]:
@@ -193,10 +184,3 @@ def _deltas(reply: Message) -> Sequence[dict[str, Any]]:
     for i, call in enumerate(reply.to_openai().get("tool_calls", ())):
         found.append({"tool_calls": [{"index": i, **call}]})
     return found
-
-
-async def serve_forever(agents: Mapping[str, Any], *, port: int, key: str | None, tell: Any) -> None:
-    """Serve until the process is stopped; ``tell`` is told the address."""
-    async with serving(agents, port=port, key=key) as url:
-        tell(url, list(dict.fromkeys([*agents, *BUILT_IN])))
-        await asyncio.Event().wait()

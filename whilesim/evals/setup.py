@@ -70,6 +70,15 @@ class Setup:
         return replace(self.rubric, criteria=tuple(c for c in self.rubric.criteria if c.name not in SCORERS))
 
 
+def read_options(how: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what ``evaluate`` takes beside agent and tickets, from the options of a command."""
+    named = {name: how[name] for name in ("customer", "turns", "run_dir", "protocol", "progress") if name in how}
+    prompt = Path(how["policy"]).read_text(encoding="utf-8-sig") if how["policy"] else None
+    options = EvalOptions(system_prompt=prompt, floors=not how.get("no_floors"), **named)
+    given = {name: how[name] for name in ("rubric", "judge", "trials") if name in how}
+    return {**given, "tools": Path(how["tools"]) if how["tools"] else (), "options": options}
+
+
 def freeze_protocol(path: str | os.PathLike[str], tickets: Any, **how: Any) -> dict[str, Any]:
     """Write down what an evaluation will be made of, before it is run; arguments as for ``evaluate``."""
     options = how.get("options", EvalOptions())
@@ -85,39 +94,36 @@ def check_protocol(path: str | os.PathLike[str], told: Mapping[str, Any]) -> Non
     Raises:
         InputError: The file was changed since, or the run is another one; names what differs.
     """
+    where = f"the protocol {os.fspath(path)!r}"
     try:
         frozen = loads(Path(path).read_bytes())
         seal = frozen.pop("digest")
     except (OSError, ValueError, KeyError, AttributeError) as error:
-        msg = f"the protocol {os.fspath(path)!r} cannot be read: {error}. Type: whilesim eval TICKETS --freeze protocol.json"
+        msg = f"{where} cannot be read: {error}. Type: whilesim eval TICKETS --freeze protocol.json"
         raise InputError(msg) from error
     if seal != digest(dumps(frozen)):
-        msg = f"the protocol {os.fspath(path)!r} was changed after it was frozen: its digest is not that of its text."
-        raise InputError(msg)
+        raise InputError(f"{where} was changed after it was frozen: its digest is not that of its text.")
     differ = [name for name in told if told[name] != frozen.get(name)]
     if differ:
         told_of = "; ".join(f"{n} is {told[n]!r:.60} and was frozen as {frozen.get(n)!r:.60}" for n in differ)
-        msg = f"this run is not the one of the protocol {os.fspath(path)!r}: {told_of}. Freeze a new one, or run that."
-        raise InputError(msg)
+        raise InputError(f"this run is not the one of {where}: {told_of}. Freeze a new one, or run that.")
 
 
 def describe(setup: Setup, judge_model: Any) -> dict[str, Any]:
     """Say what decides the scores of a run, the agent left out."""
-    o = setup.options
+    options = setup.options
     # a function is known by its name: what it does may have changed
     rules = [(i, n, getattr(r, "__name__", r)) for i, found in setup.rules.items() for n, r in found.items()]
     return {
         "tickets": setup.tickets.digest,
         "count": len(setup.tickets),
         "trials": setup.trials,
-        "turns": o.turns,
-        "seed": o.seed,
-        "fraction": o.fraction,
+        **{name: getattr(options, name) for name in ("turns", "seed", "fraction")},
         "judge": None if judge_model is None else name_model(judge_model),
         "rubric": digest(repr(setup.rubric)),
         "rules": digest(repr(rules)),
         "tools": digest(dumps([t.to_openai() for t in setup.box.tools])),
-        "system_prompt": digest(o.system_prompt or ""),
+        "system_prompt": digest(options.system_prompt or ""),
     }
 
 

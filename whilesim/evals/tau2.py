@@ -68,13 +68,9 @@ class Tau2Run:
     @property
     def three_ways(self) -> dict[str, Estimate]:
         """The pass rate with infrastructure errors left out, as failures, and as passes."""
-        broken = sum(map(_is_broken, self.simulations))
-        n, c = len(self.simulations), self.passes
-        return {
-            "left out": proportion(c, n - broken),
-            "as failures": proportion(c, n),
-            "as passes": proportion(c + broken, n),
-        }
+        broken, n, c = sum(map(_is_broken, self.simulations)), len(self.simulations), self.passes
+        counts = {"left out": (c, n - broken), "as failures": (c, n), "as passes": (c + broken, n)}
+        return {name: proportion(*pair) for name, pair in counts.items()}
 
     @property
     def pass_at(self) -> PassAt:
@@ -140,10 +136,8 @@ def read_tau2(*paths: str | os.PathLike[str]) -> Tau2Run:
     for path, other in zip(paths, files, strict=True):
         differ = _differences(info, other["info"])
         if differ:
-            msg = (
-                f"{os.fspath(path)!r} has another configuration than {where!r} ({', '.join(differ)}): compare the two."
-            )
-            raise InputError(msg)
+            told = f"has another configuration than {where!r} ({', '.join(differ)})"
+            raise InputError(f"{os.fspath(path)!r} {told}: compare the two.")
     runs = [s for f in files for s in f["simulations"]]
     notes = _refuse_mixed(runs, info, where)
     if any(scrub(f["info"]) != f["info"] for f in files):
@@ -173,29 +167,25 @@ def floors_tau2(tasks: Iterable[Mapping[str, Any]]) -> dict[str, Floor]:
     that such an agent can score.
     """
     known = list(tasks)
-    found = {}
-    for name, does in (("always_handoff", True), ("do_nothing", False)):
-        passed = {str(t["id"]): _floor_passes(t, handoff=does) for t in known}
-        split = {w: [passed[str(t["id"])] for t in known if wants_handoff(t) is w] for w in (True, False)}
-        told = {w: (sum(p), len(p)) for w, p in split.items()}
-        ids = tuple(i for i, p in passed.items() if p)
-        found[name] = Floor(passed=ids, tickets=len(known), wanted=told[True], unwanted=told[False])
-    return found
+    return {
+        name: Floor.of({str(t["id"]): (_floor_passes(t, handoff=does), wants_handoff(t)) for t in known})
+        for name, does in (("always_handoff", True), ("do_nothing", False))
+    }
 
 
 def read_tasks(path: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
     """Read the tasks of a results file, or of the benchmark's own ``tasks.json``."""
     found = _parse(Path(path))
     tasks = found.get("tasks") if isinstance(found, Mapping) else found
-    if not isinstance(tasks, list) or not all(isinstance(t, Mapping) and "id" in t for t in tasks):
-        msg = f"{os.fspath(path)!r} holds no tasks of tau2-bench. Type the path of results.json or tasks.json."
-        raise InputError(msg)
-    return tasks
+    if isinstance(tasks, list) and all(isinstance(t, Mapping) and "id" in t for t in tasks):
+        return tasks
+    raise InputError(f"{os.fspath(path)!r} holds no tasks of tau2-bench. Type the path of results.json or tasks.json.")
 
 
 def wants_handoff(task: Mapping[str, Any]) -> bool:
     """Whether a task's gold actions hand the customer to a person."""
-    return any(_effect(a["name"]) == "handoff" for a in _criteria(task).get("actions") or ())
+    actions = (task.get("evaluation_criteria") or {}).get("actions") or ()
+    return any(_effect(a["name"]) == "handoff" for a in actions)
 
 
 def scrub(value: Any) -> Any:
@@ -288,27 +278,17 @@ def _passes(simulation: Mapping[str, Any]) -> bool:
     return reward is not None and abs(reward - 1) <= 1e-6
 
 
-def _criteria(task: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = task.get("evaluation_criteria") or {}
-    return found
-
-
 @cache
 def _effect(name: str) -> Effect:
     return parse_tools([{"name": name}])[0].effect
 
 
 def _floor_passes(task: Mapping[str, Any], *, handoff: bool) -> bool:
-    told = _criteria(task)
+    told = task.get("evaluation_criteria") or {}
     actions = told.get("actions") or []
     basis = told.get("reward_basis") or ["DB", "COMMUNICATE"]
     changes = [a for a in actions if _effect(a["name"]) == "write"]
     # a person's note is never the gold one, so its text must not be compared
     missed = [a for a in actions if not (handoff and _effect(a["name"]) == "handoff" and a.get("compare_args") == [])]
-    holds = {
-        "DB": not changes,
-        "ENV_ASSERTION": not changes,
-        "COMMUNICATE": not told.get("communicate_info"),
-        "ACTION": not missed,
-    }
-    return all(holds.get(name, True) for name in basis)
+    fails = {"DB": changes, "ENV_ASSERTION": changes, "COMMUNICATE": told.get("communicate_info"), "ACTION": missed}
+    return not any(fails.get(name) for name in basis)

@@ -70,21 +70,18 @@ class AgentTrace:
     def of(cls, trace: Trace, *, trial: int, tags: tuple[str, ...], writes: set[str]) -> AgentTrace:
         """Return what an agent did in a conversation."""
         calls = read_calls(trace.messages, writes, trace.failed_calls)
-        usage = sum(trace.usage.values(), Usage())
+        said = [m for m in trace.messages if m.role != "tool" and m.content][1:]
+        made = [{"name": c.name, "arguments": dict(c.arguments), "result": c.reply, "failed": c.failed} for c in calls]
         return cls(
             case_id=trace.case,
-            turns=[{"role": m.role, "content": m.content} for m in trace.messages if m.role != "tool" and m.content][
-                1:
-            ],
-            tool_calls=[
-                {"name": c.name, "arguments": dict(c.arguments), "result": c.reply, "failed": c.failed} for c in calls
-            ],
+            turns=[{"role": m.role, "content": m.content} for m in said],
+            tool_calls=made,
             final_state=dict(trace.final_state),
             trial=trial,
             tags=list(tags),
             stop=trace.stop,
             failure="" if trace.failure is None else tell_failure(trace.failure),
-            usage=usage.to_json(),
+            usage=sum(trace.usage.values(), Usage()).to_json(),
             trace=trace,
         )
 

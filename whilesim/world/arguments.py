@@ -16,7 +16,7 @@ from whilesim.world.effects import BUNDLES, at_path, switch
 from whilesim.world.entities import schema_of
 from whilesim.world.kinds import Field, describe_field, is_value, kind_of_key, properties, role_of
 from whilesim.world.lookups import Shelf
-from whilesim.world.records import add_record, follow, owned, point, raise_totals, repeat_own, set_dues
+from whilesim.world.records import raise_totals, set_dues
 from whilesim.world.replies import Filler, compile_check
 from whilesim.world.values import Draw, person_of, value_of
 from whilesim.world.verbs import read_name
@@ -33,6 +33,7 @@ class Maker:
         self.shelf, self.model, self.deed, self.key, self.party, self.seed = shelf, shelf.model, deed, key, party, seed
         self.kind = self.model.kinds.get(deed.kind)
         self.record: dict[str, Any] = shelf.records.get(deed.kind, {}).get(key, {})
+        self.customer: dict[str, Any] = shelf.records.get(self.model.party, {}).get(party, {})
         self.schemas = properties(self.model.tools[deed.tool])
         self.made: dict[str, Any] = {}
 
@@ -49,11 +50,11 @@ class Maker:
             usual = [o for o in others if o.lower() in USUAL] or others or ["active"]
             record[kind.status] = record[kind.status] if record.get(kind.status) in usual else usual[0]
         set_dues(self.model, kind, record, self.seed, 0)
-        repeat_own(self.model, self.shelf.records, kind, record)
+        self.shelf.repeat_own(kind, record)
         for name, value in deed.fixed.items():
             if str(value).startswith("@switch"):
                 record[name] = switch(kind, name, "@switch_off" if value == "@switch_on" else "@switch_on")
-        for other in owned(self.model, self.shelf.records, kind.name, record) if deed.sole else ():
+        for other in self.shelf.owned(kind.name, record) if deed.sole else ():
             row = self.shelf.records[kind.name][other]
             if other != self.key and row.get(kind.status) == deed.sole:
                 row[kind.status] = next((o for o in options if o.lower() in _SETTLED), options[0])
@@ -74,7 +75,7 @@ class Maker:
         choices = {a: self.schemas[a].get("enum") or () for a in self.made}
         for value in [*self.made.values()]:
             if isinstance(value, list):
-                follow(self.model, self.shelf.records, value, self.made, choices)
+                self.shelf.follow(value, self.made, choices)
         return self._valid()
 
     def _valid(self) -> dict[str, Any]:
@@ -136,8 +137,7 @@ class Maker:
             return [self._variant(kind, str(k)) for k in self.made.get(name.removeprefix("new_")) or here[:1]]
         if many and here:
             return [self.shelf.native(kind, k) for k in here[: 1 + derive(self.seed, name) % 2]]
-        customer = self.shelf.records.get(self.model.party, {}).get(self.party, {})
-        pool = owned(self.model, self.shelf.records, kind, customer) or list(self.shelf.records[kind])
+        pool = self.shelf.near(kind, self.customer)
         others = [k for k in pool if k != str(self.record.get(self.deed.sets.get(name, name)))] or pool
         if not others:
             return value_of(Field(name=name), self._draw(), {})
@@ -147,11 +147,10 @@ class Maker:
     def _variant(self, kind: str, key: str) -> Any:
         """Return another available variant of the same thing; one is put on the shelf where there is none."""
         of, records = self.model.kinds[kind], self.shelf.records
-        mine = owned(self.model, records, kind, records[kind].get(key, {})) or list(records[kind])
-        pool = [k for k in mine if k != key]
+        pool = [k for k in self.shelf.near(kind, records[kind].get(key, {})) if k != key]
         parent = self.model.kinds[of.parent].key if of.parent in self.model.kinds else ""
         above = str(records[kind].get(key, {}).get(parent, ""))
-        chosen = pick(pool or [""], self.seed, "variant", key) or add_record(self.model, records, of, above, self.seed)
+        chosen = pick(pool or [""], self.seed, "variant", key) or self.shelf.add(of, above, self.seed)
         records[kind][chosen] |= {f.name: True for f in of.fields.values() if f.role == "flag"}
         return self.shelf.native(kind, chosen)
 
@@ -161,7 +160,7 @@ class Maker:
         if name.endswith("_to_remove") and isinstance(present, list) and present and isinstance(present[0], dict):
             return [{k: v for k, v in present[0].items() if k in shown[0]}]
         told = describe_field(name, schema_of(shown), "")
-        return point(self.model, self.shelf.records, told, shown, self.record, self.seed)
+        return self.shelf.point(told, shown, self.record, self.seed)
 
     def _known(self, told: Field) -> Any:
         """Return a value that stands fast: a free slot's time, who signs in, what a question is about; None for none."""
@@ -192,11 +191,8 @@ class Maker:
             chosen = pick(usual, self.seed, "option", name)
             return next((o for o in schema.get("enum") or () if str(o) == chosen), chosen)
         shown = next((a[name] for a, _ in self.model.tools[self.deed.tool].examples if name in a), None)
-        if (
-            shown
-            and not told.inner
-            and (told.type in ("array", "object") or (told.role == "word" and told.type == "string"))
-        ):
+        alike = told.type in ("array", "object") or (told.role == "word" and told.type == "string")
+        if shown and alike and not told.inner:
             if isinstance(shown, list) and shown and isinstance(shown[0], dict):
                 return self._rows(name, copied(shown))
             return loads(_ISO.sub(f"{self.model.now + timedelta(days=7):%Y-%m-%d}", dumps(shown)))
@@ -218,6 +214,5 @@ class Maker:
         if told.inner and isinstance(value, list):
             present = before if isinstance(before, list) else value
             value = [*value, *copied(present[len(value) :])][: len(present)]  # as many as before
-            owner = self.shelf.records.get(self.model.party, {}).get(self.party, {})
-            return point(self.model, self.shelf.records, told, value, {**owner, **self.record}, self.seed)
+            return self.shelf.point(told, value, {**self.customer, **self.record}, self.seed)
         return value

@@ -81,13 +81,9 @@ def read_policy_facts(text: str) -> PolicyFacts:
             spread.append((snake(heading), tuple(map(snake, what)), snake(found["of"])))
         _read_options(line, heading, options)
     now = pattern("now").search(text)
-    return PolicyFacts(
-        now=datetime.fromisoformat(f"{now[1]} {now[2] or '12:00'}") if now else None,
-        attributes=attributes,
-        options=options,
-        spread=tuple(spread),
-        sections=_sections(lines),
-    )
+    moment = datetime.fromisoformat(f"{now[1]} {now[2] or '12:00'}") if now else None
+    sections = _sections(lines)
+    return PolicyFacts(now=moment, attributes=attributes, options=options, spread=tuple(spread), sections=sections)
 
 
 def split_list(text: str) -> tuple[str, ...]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Literal
 
+from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import pattern, snake, split_list
-from whilesim.world.kinds import Kind, find_field, is_bound, is_parameter, match_kind, properties, role_of
+from whilesim.world.kinds import Kind, find_field, is_parameter, match_kind, properties, role_of
 from whilesim.world.verbs import Phrase
 
 Action = Literal["get", "list", "find", "answer", "create", "change", "delete", "handoff", "compute"]
@@ -74,7 +75,8 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str,
         why = f"reads {kind.name} by {key}"
         return make(action="get", kind=kind.name, key=key, owner=owner, by=by, shows=shows, why=why)
     plain = [a for a in arguments if a not in keys and arguments[a].get("type") != "object"]
-    asked = [a for a in plain if not is_parameter(a) and not is_bound(a)]
+    bounds = load_words("world_nouns")["bounds"]  # they name no field
+    asked = [a for a in plain if not is_parameter(a) and a.lower() not in bounds]
     told = any(role_of(a) == "text" for a in asked)
     if not noun or (asked and all(role_of(a) == "text" for a in asked) and not keys and not kinds[noun].fields):
         why = "a question, and no record it speaks of"

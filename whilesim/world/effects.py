@@ -16,7 +16,6 @@ from whilesim.core.text import words as words_of
 from whilesim.world.deeds import Deed
 from whilesim.world.kinds import Kind, kind_of_key
 from whilesim.world.lookups import Shelf
-from whilesim.world.records import add_record, owned
 
 _OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Mod: operator.mod,
@@ -75,9 +74,8 @@ class Effects:
                 owned = self.shelf.children(deed.kind, kind.parent, self.shelf.key(kind.parent, arguments[deed.owner]))
                 if owned:
                     return next(iter(owned))
-            records = self.shelf.records[deed.kind]
-            keys, fits = self.shelf.mine(deed.kind), deed.before
-            waiting = (k for k in keys if not fits or records[k].get(kind.status) in fits)
+            records, fits = self.shelf.records[deed.kind], deed.before
+            waiting = (k for k in self.shelf.mine(deed.kind) if not fits or records[k].get(kind.status) in fits)
             problem = "none" if deed.before else "not_found"
             return next(waiting, "") or self._refuse(problem, deed, expected=" or ".join(deed.before))
         key = self.shelf.key(deed.kind, arguments.get(deed.key, ""))
@@ -149,8 +147,7 @@ class Effects:
         return {"results": told[:3]} if told else {"results": [], "message": load_words("world_values")["kb"]}
 
     def _handoff(self, _deed: Deed, _arguments: Mapping[str, Any]) -> Any:
-        spoken = load_words("world_errors")["handoff"]
-        return spoken[derive(self.shelf.seed, "handoff") % len(spoken)]
+        return pick(load_words("world_errors")["handoff"], self.shelf.seed, "handoff")
 
     def _compute(self, _deed: Deed, arguments: Mapping[str, Any]) -> Any:
         text = next((str(v) for v in arguments.values() if isinstance(v, (str, int, float))), "")
@@ -174,7 +171,7 @@ class Effects:
             owner = self.shelf.party if kind.parent == self.model.party else first
         seed = derive(self.shelf.seed, "created", len(self.shelf.records[deed.kind]))
         given = {target: arguments[a] for a, target in deed.sets.items() if a in arguments and "." not in target}
-        key = add_record(self.model, self.shelf.records, kind, owner, seed, given)
+        key = self.shelf.add(kind, owner, seed, given)
         record = self.shelf.records[deed.kind][key]
         record |= given
         record |= {"notes": []} if "notes" in record else {}
@@ -215,10 +212,10 @@ class Effects:
         key = self._record(deed, arguments)
         if isinstance(key, Refusal):
             return key
-        kind, record = self.model.kinds[deed.kind], self.shelf.records[deed.kind][key]
-        if refused := self.refusal(deed, kind, key, arguments):
+        if refused := self.refusal(deed, key, arguments):
             return refused
-        new = self.outcome(deed, kind, record, arguments)
+        record = self.shelf.records[deed.kind][key]
+        new = self.outcome(deed, record, arguments)
         for target, value in new.items():
             before = at_path(record, target)
             if before != value:
@@ -230,9 +227,9 @@ class Effects:
             self.done.add((deed.tool, key))
         return {f: record.get(f) for f in new} if deed.kind == "session" else self.shelf.view(deed.kind, key)
 
-    def refusal(self, deed: Deed, kind: Kind, key: str, arguments: Mapping[str, Any]) -> Refusal | None:
+    def refusal(self, deed: Deed, key: str, arguments: Mapping[str, Any]) -> Refusal | None:
         """Return why a change is refused now, or None."""
-        record = self.shelf.records[kind.name][key]
+        kind, record = self.model.kinds[deed.kind], self.shelf.records[deed.kind][key]
         status = str(record.get(kind.status, "")) if kind.status else ""
         if deed.after and status == deed.after and deed.after not in deed.before:
             return self._refuse("already", deed, key, status=status)
@@ -243,7 +240,7 @@ class Effects:
         switched = {f: switch(kind, f, v) for f, v in deed.fixed.items() if str(v).startswith("@switch")}
         if switched and all(record.get(f) == v for f, v in switched.items()) and not deed.sets:
             return self._refuse("already", deed, key, status=str(next(iter(switched.values()))))
-        mine = owned(self.model, self.shelf.records, kind.name, record) if deed.sole else ()
+        mine = self.shelf.owned(kind.name, record) if deed.sole else ()
         if any(k != key and self.shelf.records[kind.name][k].get(kind.status) == deed.sole for k in mine):
             return self._refuse("sole", deed, key, status=deed.sole)
         return self._amounts(deed, record, arguments)
@@ -264,10 +261,9 @@ class Effects:
                     return self._refuse("amount", deed, given, field=field, expected=due)
         return None
 
-    def outcome(
-        self, deed: Deed, kind: Kind, record: Mapping[str, Any], arguments: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def outcome(self, deed: Deed, record: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return field to value as they are after a change."""
+        kind = self.model.kinds[deed.kind]
         new: dict[str, Any] = {}
         for argument, target in deed.sets.items():
             value = arguments.get(argument)

@@ -32,7 +32,7 @@ from whilesim.world.kinds import (
 from whilesim.world.model import WorldModel
 from whilesim.world.spec import WorldSpec
 from whilesim.world.verbs import read_name
-from whilesim.world.writes import fields_of_arguments, infer_deed, infer_own_deed, own_key
+from whilesim.world.writes import infer_deed, infer_own_deed, own_key
 
 _NOW = datetime(2026, 3, 2, 10, 0)
 
@@ -55,21 +55,19 @@ def infer_world(
     facts = read_policy_facts(policy.text if policy else "")
     phrases = {t.name: read_name(t) for t in tools}
     kinds, party = infer_kinds([t for t in tools if t.name in known], phrases, facts, spec)
-    kinds = _own_keys(kinds, tools, phrases)
-    kinds = {n: _settle(k, party, facts) for n, k in kinds.items()}
+    kinds = {n: _settle(k, party, facts) for n, k in _own_keys(kinds, tools, phrases).items()}
     kinds["session"] = Kind(name="session", key="", single=True, why="tools that name no record")
     deeds: dict[str, Deed] = {}
     for tool in tools:
         phrase = phrases[tool.name]
-        deed = infer_own_deed(tool, phrase, kinds, deeds, facts) if tool.name in own else None
-        deed = deed or infer_deed(tool, phrase, kinds, party, facts)
-        deeds[tool.name] = deed = _spec_deed(deed, spec)
+        mine = infer_own_deed(tool, phrase, kinds, deeds, facts) if tool.name in own else None
+        deeds[tool.name] = deed = _spec_deed(mine or infer_deed(tool, phrase, kinds, party, facts), spec)
         if deed.kind and deed.kind not in kinds:
             kinds[deed.kind] = _settle(Kind(name=deed.kind, key=f"{deed.kind}_id", why=deed.why), party, facts)
         kinds = _grow(kinds, deed, tool)
     kinds = {n: _usual(k) if n in {d.kind for d in deeds.values()} else k for n, k in kinds.items()}
     for deed in deeds.values():
-        kinds = _promised(kinds, deed)
+        _promise(kinds, deed)
     kinds = {n: _spec_kind(k, spec) for n, k in _link(kinds, deeds, party).items()}
     shown = _key_arguments(tools, deeds)
     kinds = {n: _keyed(k, shown, party) for n, k in kinds.items()}
@@ -137,15 +135,17 @@ def _grow(kinds: dict[str, Kind], deed: Deed, tool: Tool) -> dict[str, Kind]:
     if not deed.kind:
         return kinds
     given = {a: describe_field(a, s, f"argument of {tool.name}") for a, s in properties(tool).items()}
-    kind = _searched(_written(kinds[deed.kind], deed, given), deed, given)
+    kind = _asked(kinds[deed.kind], deed, given)
     for source in (tool.returns, *(schema_of(reply) for _, reply in tool.examples)):
         kind = _replied(kind, deed, source)
     return {**kinds, kind.name: _with_status(_fixed(kind, deed), deed)}
 
 
-def _written(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
+def _asked(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
+    """Add what a deed's arguments write, then what they search by."""
     fields = dict(kind.fields)
-    for target, new in fields_of_arguments(deed, given).items():
+    written = {target: given[a] for a, target in {**deed.sets, **deed.adds}.items() if a in given}
+    for target, new in written.items():
         if "." in target or (target in fields and is_address(fields[target])):
             fields = _with_part(fields, target, new)
         elif deed.action in ("create", "change") and not (new.link == kind.name and new.role == "link"):
@@ -157,11 +157,6 @@ def _written(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
             if new.type == "object" and not new.inner:
                 continue  # what it holds is merged into the record
             fields[target] = merge(fields.get(target), replace(new, name=target, nullable=late))
-    return replace(kind, fields=fields)
-
-
-def _searched(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
-    fields = dict(kind.fields)
     for argument, target in deed.by.items():
         if "." in target:
             fields = _with_part(fields, target, given[argument])
@@ -184,19 +179,15 @@ def _usual(kind: Kind) -> Kind:
     return replace(kind, fields=fields, status=kind.status or ("status" if "status" in fields else ""))
 
 
-def _promised(kinds: dict[str, Kind], deed: Deed) -> dict[str, Kind]:
+def _promise(kinds: dict[str, Kind], deed: Deed) -> None:
     """Add what the description of a narrow read says it shows, and no record has."""
     own = deed.kind == "session"
     for name in deed.shows if own else deed.shows[1:]:
         told = (f for k in kinds.values() if own == (k.name == "session") for f in k.fields)
         if name != "all" and not any(tells(f, name) for f in told):
             role = "flag" if name.startswith(("can_", "is_", "has_")) else role_of(name)
-            kinds = _with(kinds, deed.kind, Field(name=name, role=role, why=f"what {deed.tool} shows"))
-    return kinds
-
-
-def _with(kinds: dict[str, Kind], kind: str, new: Field) -> dict[str, Kind]:
-    return {**kinds, kind: replace(kinds[kind], fields={**kinds[kind].fields, new.name: new})}
+            new = Field(name=name, role=role, why=f"what {deed.tool} shows")
+            kinds[deed.kind] = replace(kinds[deed.kind], fields={**kinds[deed.kind].fields, name: new})
 
 
 def _fixed(kind: Kind, deed: Deed) -> Kind:

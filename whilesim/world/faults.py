@@ -26,8 +26,8 @@ class Voice:
         """Return an error as this world's API would send it."""
         words = load_words("world_errors")
         kind = str(values.get("kind", "record")).replace("_", " ")
-        told = {"field": "id", "value": "", "party": "customer", **values, "kind": kind, "Kind": kind.capitalize()}
-        told = {k: str(v).replace("_", " ") if k in ("party",) else v for k, v in told.items()}
+        party = str(values.get("party", "customer")).replace("_", " ")
+        told = {"field": "id", "value": "", **values, "party": party, "kind": kind, "Kind": kind.capitalize()}
         text = " ".join(pick(words[problem], self._seed, "error", problem).format(**told).split())
         code = words["codes"][problem]
         return {
@@ -85,13 +85,10 @@ def plan_faults(values: Mapping[str, str], seed: int, *, writes: bool, readable:
     tool = values.get("tool", "")
     if condition == "permission_denied":
         return FaultPlan(tool, condition, -1, applied=False)
-    if condition == "timeout":
-        persists = chance(0.35, seed, "timeout persists")
-        applied = writes and readable and not persists and chance(0.3, seed, "timeout applied")
-        return FaultPlan(tool, condition, -1 if persists else 1, applied=applied)
-    if condition == "malformed":
-        persists = chance(0.35, seed, "malformed persists")
-        return FaultPlan(tool, condition, -1 if persists else 1, applied=True)
+    if condition in ("timeout", "malformed"):
+        persists = chance(0.35, seed, f"{condition} persists")
+        lost = writes and readable and not persists and chance(0.3, seed, "timeout applied")
+        return FaultPlan(tool, condition, -1 if persists else 1, applied=condition == "malformed" or lost)
     if condition == "stale":
         return FaultPlan(tool, condition, 1 + derive(seed, "stale count") % 2, applied=False)
     return FaultPlan(tool, "success", 0, applied=False)

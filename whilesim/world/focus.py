@@ -19,7 +19,7 @@ from whilesim.world.deeds import Deed
 from whilesim.world.effects import BUNDLES, Effects
 from whilesim.world.kinds import TELLING, is_value, kind_of_key, properties, role_of
 from whilesim.world.lookups import Shelf
-from whilesim.world.records import add_note, repeat_own, rotate
+from whilesim.world.records import add_note, rotate
 from whilesim.world.values import Draw, imitate, person_of, value_of
 
 _SPOKEN = {"dob": "date of birth", "zip": "zip code", "street": "street address", "unit": "apartment", "phone": "phone number",
@@ -59,8 +59,7 @@ def build_focus(shelf: Shelf, values: Mapping[str, str], seed: int) -> Focus:
     if any(rule.forbids(values["tool"], state) for rule in model.rules() if rule.axes[1] == "world_state"):
         state = "exists"
     key = _focal(shelf, deed, seed)
-    party = _party_of(shelf, deed.kind, key, seed)
-    shelf.party = party
+    shelf.party = party = _party_of(shelf, deed.kind, key, seed)
     maker = Maker(shelf, deed, key, party, seed)
     maker.prepare()
     arguments = maker.make()
@@ -140,10 +139,8 @@ def _facts(shelf: Shelf, deed: Deed, key: str, party: str, arguments: Mapping[st
             facts |= {f"{new}{_plain(part)}": _say(inner) for part, inner in parts}
             if kind and not many and (named := shelf.records[kind].get(str(value), {}).get("name")):
                 facts[f"{new}{kind.replace('_', ' ')}"] = str(named)
-    named_by_key = any(
-        kind_of_key(a, model.kinds)[0] == model.party for t in model.tools.values() for a in properties(t)
-    )
-    if party and named_by_key and deed.kind != model.party:
+    asked = {kind_of_key(a, model.kinds)[0] for t in model.tools.values() for a in properties(t)}
+    if party and model.party in asked and deed.kind != model.party:
         facts.setdefault(f"{model.party.replace('_', ' ')} id", party)
     if key in shelf.records.get(deed.kind, {}) and deed.kind != model.party:
         facts = {**dict(_telling(shelf, deed.kind, key)), **facts}
@@ -213,7 +210,8 @@ def _bring_about(
     records = shelf.records.get(deed.kind, {})
     if state == "missing":
         of_owner = (deed.owner and deed.action in ("list", "find")) or key not in records
-        kind, key = _named_by(shelf, deed, arguments) if of_owner else (deed.kind, key)
+        kind = kind_of_key(deed.owner, shelf.model.kinds)[0] if of_owner else deed.kind
+        key = shelf.key(kind, arguments.get(deed.owner, "")) if of_owner else key
         _remove(shelf, kind, key)
     elif state == "already_acted_on":
         Effects(shelf).run(deed, arguments)
@@ -221,18 +219,14 @@ def _bring_about(
     elif state == "duplicate" and key in records:
         _double(shelf, deed, key, facts, seed)
     elif state == "partially_completed" and key in records:
-        add_note(shelf.model, records[key], load_words("world_values")["partial"], deed.kind, between(1, 4, seed, "begun"))
+        text = load_words("world_values")["partial"]
+        add_note(shelf.model, records[key], text, deed.kind, between(1, 4, seed, "begun"))
     return key
-
-
-def _named_by(shelf: Shelf, deed: Deed, arguments: Mapping[str, Any]) -> tuple[str, str]:
-    kind, _ = kind_of_key(deed.owner, shelf.model.kinds)
-    return kind, shelf.key(kind, arguments.get(deed.owner, "")) if kind else ""
 
 
 def _remove(shelf: Shelf, kind: str, key: str) -> None:
     """Take a record and all that belongs to it out of the world."""
-    if kind not in shelf.records or key not in shelf.records[kind]:
+    if key not in shelf.records.get(kind, {}):
         return
     for child in shelf.model.kinds.values():
         if child.parent == kind:
@@ -256,6 +250,6 @@ def _double(shelf: Shelf, deed: Deed, key: str, facts: dict[str, str], seed: int
         if told.role == "links" and model.kinds[told.link].catalogue and isinstance(record.get(told.name), list):
             others = [k for k in shelf.records[told.link] if k not in map(str, record[told.name])]
             twin[told.name] = [shelf.native(told.link, k) for k in rotate(others, seed)[:1]]
-    repeat_own(model, shelf.records, kind, twin)
+    shelf.repeat_own(kind, twin)
     records[twin_key] = twin
     facts.pop(_key_fact(deed), None)

@@ -113,11 +113,6 @@ def walk_schemas(found: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str
             yield from walk_schemas(inner["properties"], depth + 1)
 
 
-def is_bound(argument: str) -> bool:
-    """Whether an argument of a search bounds it or is matched as a whole, and names no field."""
-    return argument.lower() in load_words("world_nouns")["bounds"]
-
-
 def is_parameter(argument: str) -> bool:
     """Whether an argument says how to answer, not what about."""
     return argument.lower() in load_words("world_nouns")["parameters"]
@@ -151,12 +146,10 @@ def describe_field(name: str, schema: Mapping[str, Any], why: str, depth: int = 
     kind = schema.get("type")
     kind = next((k for k in kind if k != "null"), "string") if isinstance(kind, list) else str(kind or "")
     noun, many = key_noun(name)
-    inner_schema = schema.get("items") if kind == "array" else schema
-    inner_schema = inner_schema if isinstance(inner_schema, Mapping) else {}
-    inner = tuple(
-        describe_field(str(k), v if isinstance(v, Mapping) else {}, why, depth + 1)
-        for k, v in ((inner_schema.get("properties") or {}).items() if depth < 4 else ())
-    )
+    whole = schema.get("items") if kind == "array" else schema
+    parts = (whole.get("properties") or {}) if isinstance(whole, Mapping) and depth < 4 else {}
+    told_of = ((str(k), v if isinstance(v, Mapping) else {}) for k, v in parts.items())
+    inner = tuple(describe_field(k, v, why, depth + 1) for k, v in told_of)
     role = "choice" if options else "links" if noun and (many or kind == "array") else "link" if noun else role_of(name)
     if inner and not noun:
         role = "items" if kind == "array" else "group"
@@ -184,17 +177,9 @@ def merge(old: Field | None, new: Field) -> Field:
     if old is None:
         return new
     strong = new if new.type and not old.type else old
-    return replace(
-        old,
-        type=old.type or new.type,
-        role=new.role if old.role == "word" or (new.role == "choice" and not old.link) or new.inner else old.role,
-        options=strong.options or old.options or new.options,
-        example=old.example or new.example,
-        seen=old.seen or new.seen,
-        link=old.link or new.link,
-        inner=old.inner or new.inner,
-        nullable=old.nullable,
-    )
+    role = new.role if old.role == "word" or (new.role == "choice" and not old.link) or new.inner else old.role
+    rest = {n: getattr(old, n) or getattr(new, n) for n in ("type", "example", "seen", "link", "inner")}
+    return replace(old, role=role, options=strong.options or old.options or new.options, **rest)
 
 
 def find_field(kind: Kind, name: str) -> str:
@@ -204,9 +189,8 @@ def find_field(kind: Kind, name: str) -> str:
     """
     if name in kind.fields:
         return name
-    if (part := role_of(name)) in _ADDRESS and (
-        home := next((f for f in kind.fields if is_address(kind.fields[f])), "")
-    ):
+    part, homes = role_of(name), (f for f in kind.fields if is_address(kind.fields[f]))
+    if part in _ADDRESS and (home := next(homes, "")):
         inner = next((i.name for i in kind.fields[home].inner if role_of(i.name) == part), name)
         return f"{home}.{inner}"
     table = load_words("world_nouns")["synonyms"]

@@ -12,14 +12,14 @@ from whilesim.core.text import fold
 from whilesim.world.deeds import Deed, tells
 from whilesim.world.kinds import Kind, kind_of_key, role_of
 from whilesim.world.model import WorldModel
-from whilesim.world.records import Records, add_record
+from whilesim.world.records import Records, Store
 
 
-class Shelf:
+class Shelf(Store):
     """The records of one world, and how they are read."""
 
     def __init__(self, model: WorldModel, records: Records, seed: int) -> None:
-        self.model, self.records, self.seed = model, records, seed
+        super().__init__(model, records, seed)
         self.party = ""
         """Key of the situation's customer: whom a tool means that names nobody."""
 
@@ -39,14 +39,10 @@ class Shelf:
     @cached_property
     def _expanded(self) -> dict[str, list[tuple[str, str]]]:
         """Kind to (list field, shared kind): lists of keys that read as what they point at."""
-        kinds = self.model.kinds
-        shared = {n: k.parent for n, k in kinds.items() if k.catalogue}
-        told = ((k.name, f) for k in kinds.values() for f in k.fields.values() if f.role == "links")
-        found: dict[str, list[tuple[str, str]]] = {}
-        for name, f in told:
-            if f.why.startswith("attribute") and shared.get(f.link, name) != name:
-                found.setdefault(name, []).append((f.name, f.link))
-        return found
+        shared = {n: k.parent for n, k in self.model.kinds.items() if k.catalogue}
+        told = {n: [f for f in k.fields.values() if f.role == "links"] for n, k in self.model.kinds.items()}
+        listed = {n: [f for f in fields if f.why.startswith("attribute")] for n, fields in told.items()}
+        return {n: [(f.name, f.link) for f in fs if shared.get(f.link, n) != n] for n, fs in listed.items()}
 
     def key(self, kind: str, value: Any) -> str:
         """Return the key under which a record stands; empty when it does not."""
@@ -55,11 +51,6 @@ class Shelf:
             return text
         folded = text.strip().lower().lstrip("#")
         return next((k for k in records if k.lower().lstrip("#") == folded), "") if folded else ""
-
-    def native(self, kind: str, key: str) -> Any:
-        """Return a key as its record spells it: a number where keys are numbers."""
-        field = self.model.kinds[kind].key if kind in self.model.kinds else ""
-        return self.records.get(kind, {}).get(key, {}).get(field, key)
 
     def value(self, record: Mapping[str, Any], field: str) -> Any:
         """Return what a record has under a field's name, or under one that means the same; None for nothing."""
@@ -111,11 +102,8 @@ class Shelf:
         named = {"name": parent["name"]} if "name" in parent and "name" not in record else {}
         return {**named, **{f: v for f, v in record.items() if f not in ("availability", "updated_at", "notes")}}
 
-    def matches(self, name: str, record: Mapping[str, Any], by: Mapping[str, Any]) -> bool:
-        """Whether a record has all that is looked for: field to value, compared as people write them."""
-        return all(self._has(name, record, field, value) for field, value in by.items())
-
     def _has(self, name: str, record: Mapping[str, Any], field: str, value: Any) -> bool:
+        """Whether a record has what is looked for, compared as people write it."""
         role = role_of(field.split(".")[-1])
         found = list(_values(record, field, role))
         for _, child, _ in self._children.get(name, ()) if role == "phone" and name == self.model.party else ():
@@ -141,7 +129,7 @@ class Shelf:
             parent, _ = kind_of_key(deed.owner, self.model.kinds)
             if parent and parent == kind.parent:
                 pool = self.children(name, parent, self.key(parent, arguments[deed.owner]))
-        found = [k for k in pool if self.matches(name, self.records[name][k], by)]
+        found = [k for k in pool if all(self._has(name, self.records[name][k], *each) for each in by.items())]
         if deed.before:
             found = [k for k in self.mine(name) if self.records[name][k].get(kind.status) in deed.before]
         if not found and kind.catalogue and by and deed.action == "find":
@@ -156,7 +144,7 @@ class Shelf:
         seed = derive(self.seed, kind.name, repr(sorted((k, str(v)) for k, v in by.items())))
         keys = []
         for n in range(between(1, 3, seed, "stock")):
-            key = add_record(self.model, self.records, kind, "", derive(seed, n))
+            key = self.add(kind, "", derive(seed, n))
             for field, value in by.items():
                 if "." not in field and role_of(field) not in ("text", "word", "name"):
                     self.records[kind.name][key][field] = value

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cache
 from typing import Any, Protocol
 
 from whilesim.chat.messages import Change
@@ -25,7 +26,7 @@ from whilesim.world.focus import Focus, build_focus
 from whilesim.world.lookups import Shelf
 from whilesim.world.model import WorldModel
 from whilesim.world.records import build_records
-from whilesim.world.replies import Checker, Shaper, compile_check
+from whilesim.world.replies import Shaper, compile_check
 from whilesim.world.spec import WorldSpec
 
 __all__ = ["Focus", "MockWorld", "World", "WorldCall"]
@@ -95,7 +96,7 @@ class MockWorld:
         self._faults, self.focus, self._old = _set_up(self._shelf, values, agent, self._seed)
         self._shaper = Shaper(model, self._seed)
         self._counts: dict[str, int] = {}
-        self._checks: dict[str, Checker] = {}
+        self._check = cache(lambda name: compile_check(model.tools[name]))
         self.log: list[WorldCall] = []
 
     @property
@@ -115,11 +116,6 @@ class MockWorld:
     def customer_call(self, name: str, arguments: Mapping[str, Any] | str) -> str:
         """Answer one call of the customer's own tools, on the same records."""
         return self._call(name, arguments, self._customer)
-
-    def _check(self, name: str) -> Checker:
-        if name not in self._checks:
-            self._checks[name] = compile_check(self.model.tools[name])
-        return self._checks[name]
 
     def _call(self, name: str, arguments: Mapping[str, Any] | str, known: set[str]) -> str:
         text = arguments if isinstance(arguments, str) else dumps(arguments)
@@ -177,12 +173,9 @@ def _set_up(shelf: Shelf, values: dict[str, str], agent: Sequence[Tool], seed: i
     writes = deed.action in ("create", "change", "delete")
     readable = writes and any(d.kind == deed.kind and d.action in ("get", "list", "find") for d in model.deeds.values())
     faults = plan_faults(values, seed, writes=writes, readable=readable)
-    old = None
-    if faults.condition == "stale" and focus.kind and focus.id in shelf.records.get(focus.kind, {}):
-        old = _older(shelf, focus, seed)
-    if faults.persists and focus.reachable:
-        focus = replace(focus, reachable=False)
-    return faults, focus, old
+    stale = faults.condition == "stale" and focus.kind and focus.id in shelf.records.get(focus.kind, {})
+    old = _older(shelf, focus, seed) if stale else None
+    return faults, replace(focus, reachable=focus.reachable and not faults.persists), old
 
 
 def _older(shelf: Shelf, focus: Focus, seed: int) -> tuple[str, Any, dict[str, Any]] | None:

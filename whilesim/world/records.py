@@ -37,7 +37,8 @@ def build_records(model: WorldModel, seed: int) -> Records:
 
 @lru_cache(maxsize=256)  # a card's rollouts begin with the same records
 def _build(model: WorldModel, seed: int) -> Records:
-    records: Records = {name: {} for name in model.kinds}
+    store = Store(model, {name: {} for name in model.kinds}, seed)
+    records = store.records
     for kind in sorted(model.kinds.values(), key=lambda k: _depth(model, k.name)):
         given = (model.spec.records or {}).get(kind.name, ())
         for told in given:
@@ -48,12 +49,166 @@ def _build(model: WorldModel, seed: int) -> Records:
         for parent in list(records[kind.parent]) if kind.parent else [""]:
             few = 1 + derive(seed, kind.name, parent) % count + (count < 3) if kind.parent else count
             for _ in range(min(count, few)):
-                add_record(model, records, kind, parent, seed)
+                store.add(kind, parent, seed)
     for kind in model.kinds.values():
         if not kind.outbox:
             for index, record in enumerate(records[kind.name].values()):
-                _fill_links(model, records, kind, index, record, seed)
+                store.fill_links(kind, index, record)
     return records
+
+
+class Store:
+    """The records of one world, drawn so that they agree with one another."""
+
+    def __init__(self, model: WorldModel, records: Records, seed: int) -> None:
+        self.model, self.records, self.seed = model, records, seed
+
+    def native(self, kind: str, key: str) -> Any:
+        """Return a key as its record spells it: a number where keys are numbers."""
+        field = self.model.kinds[kind].key if kind in self.model.kinds else ""
+        return self.records.get(kind, {}).get(key, {}).get(field, key)
+
+    def owned(self, name: str, record: Mapping[str, Any]) -> list[str]:
+        """Return the keys of a kind's records that belong to the same owner as a record."""
+        above = self.model.kinds.get(self.model.kinds[name].parent)
+        key = above.key if above else ""
+        mine = record.get(key)
+        return [k for k, r in self.records[name].items() if r.get(key) == mine] if mine is not None else []
+
+    def near(self, name: str, record: Mapping[str, Any]) -> list[str]:
+        """Return the keys of a kind's records of the same owner; of all records where the owner has none."""
+        return self.owned(name, record) or list(self.records[name])
+
+    def add(self, kind: Kind, parent: str, seed: int, given: Mapping[str, Any] = MappingProxyType({})) -> str:
+        """Draw one more record of a kind, but for the fields that are given, and return its key."""
+        model, rows, outline = self.model, self.records[kind.name], _outlines(self.model)[kind.name]
+        draw = Draw(seed, model.now, model.locale, kind.name, len(rows))
+        person = person_of(draw) if outline.person else {}
+        like = _like(kind, draw)
+        key = key_of(kind.name, like, draw, person if kind.name == model.party else {}, rows)
+        record: dict[str, Any] = {kind.key: int(key) if like.type in ("integer", "number") else key} if kind.key else {}
+        above: Mapping[str, Any] = {}
+        if kind.parent in model.kinds:
+            above, field = self.records[kind.parent].get(parent, {}), model.kinds[kind.parent].key
+            record[field or f"{kind.parent}_id"] = above.get(field, parent)
+        if kind.name == model.party and not {"full_name", "name", "first_name"} & set(kind.fields):
+            record["name"] = person["full_name"]
+        for told in kind.fields.values():
+            if told.name in record or (told.role in ("link", "links") and told.name not in given):
+                continue
+            if told.name in given:
+                record[told.name] = given[told.name]
+            elif not told.nullable:
+                record[told.name] = value_of(told, draw, {} if told.role == "name" and not kind.people else person)
+            elif told.why.startswith("attribute"):
+                record[told.name] = None  # what only an argument tells of is not there before the act
+        if kind.name == model.party and kind.status and chance(0.8, *draw.at("usual")):
+            active = (o for o in kind.fields[kind.status].options if o.lower() == "active")
+            record[kind.status] = next(active, record[kind.status])
+        _agree(record, outline, above, draw)
+        home: Any = above.get(_outlines(model)[kind.parent].home) if kind.parent in model.kinds else None
+        own: Any = record.get(outline.home)
+        if own and type(home) is type(own) and set(home) == set(own) and chance(0.7, *draw.at("home")):
+            record[outline.home] = copied(home)
+        set_dues(model, kind, record, seed, draw.index)
+        if not kind.catalogue and kind.name != "session":
+            _date_record(model, kind, record, outline, draw)
+        rows[key] = record
+        return key
+
+    def fill_links(self, kind: Kind, index: int, record: dict[str, Any]) -> None:
+        """Point at records that exist: the owner's own where the kind has an owner."""
+        for told in kind.fields.values():
+            at = derive(self.seed, kind.name, index, told.name)
+            rows = record.get(told.name)
+            if told.inner and isinstance(rows, list):
+                owner = {k: v for k, v in record.items() if k not in ("origin", "destination")}
+                record[told.name] = rows = self.point(told, rows, owner, at)
+                self.follow(rows, record, {f.name: f.options for f in kind.fields.values()})
+            linked = self.model.kinds.get(told.link)
+            own_child = linked is not None and told.role == "links" and linked.parent == kind.name
+            if linked is None or told.name in record or told.nullable or own_child:
+                continue
+            pool = self.near(told.link, record)
+            if told.role == "links" and pool:
+                spread = rotate(pool, at)
+                chosen = [*spread[::3], *spread[1::3]][: between(1, 3, at, "links")]
+                record[told.name] = [self.native(told.link, k) for k in chosen]
+            elif told.role == "link" and pool:
+                record[told.name] = self.native(told.link, pool[(at if linked.catalogue else index) % len(pool)])
+        self.repeat_own(kind, record)
+
+    def repeat_own(self, kind: Kind, record: dict[str, Any]) -> None:
+        """Fill what repeats the record's own: the items of a shipment, the payments of an order."""
+        lists = {f.link: f.name for f in kind.fields.values() if f.role == "links" and f.name in record}
+        for told in kind.fields.values():
+            if told.role == "group" and isinstance(record.get(told.name), (dict, list)):
+                own = {i.name: list(record[lists[i.link]]) for i in told.inner if i.link in lists}
+                parcel = next((i for i in told.inner if i.role == "tracking"), None)
+                if parcel and own:
+                    sent = not str(record.get(kind.status, "")).lower().startswith(("pending", "open", "new"))
+                    number = value_of(parcel, Draw(0, self.model.now, "", repr(own), 0), {})
+                    record[told.name] = [{parcel.name: number, **own}] if sent else []
+                elif own:
+                    record[told.name] = {**record[told.name], **own}
+            if told.role == "ledger" and told.name in record:
+                bought = [self.records[k].get(str(v), {}).get("price") for k, f in lists.items() for v in record[f]]
+                prices = [p for p in bought if isinstance(p, (int, float))]
+                ways = (n for n in self.model.kinds if n.startswith("payment") and n != kind.name)
+                mine = {self.model.kinds[n].key: k[0] for n in ways if (k := self.owned(n, record))}
+                before = record[told.name]
+                amount = round(sum(prices), 2) if prices else before
+                record[told.name] = [{"type": "payment", "amount": amount, **mine}]
+
+    def point(self, told: Field, rows: list[Any], owner: Mapping[str, Any], seed: int) -> list[Any]:
+        """Make the rows of a list point at records that exist, and repeat what those say (a flight's date, a price).
+
+        The legs of a journey lead to where its owner goes, and the second one back.
+        """
+        for inner in told.inner:
+            name = kind_of_key(inner.name, self.model.kinds)[0]
+            if not name or not self.records[name]:
+                continue
+            linked, records = self.model.kinds[name], self.records[name]
+            pool = rotate(self.near(name, owner), derive(seed, inner.name))
+            if {"origin", "destination"} <= set(linked.fields):
+                first = {f: owner[f] for f in ("origin", "destination") if f in owner}
+                first = first or {f: records[pool[0]][f] for f in ("origin", "destination")}
+                back = {"origin": first.get("destination"), "destination": first.get("origin")}
+                taken = {str(row.get(inner.name)) for row in owner.get(told.name) or ()}
+                pool = [self._leg(linked, first, "", taken, seed)]
+                after = records[pool[0]].get("date", "")
+                pool += [self._leg(linked, back, after, taken, seed) for _ in rows[1:2]]
+            rows = rows[: len(pool)]
+            for row, key in zip(rows, pool, strict=False):
+                row |= {f: v for f, v in records[key].items() if f in row} | {inner.name: self.native(name, key)}
+        return rows
+
+    def _leg(self, kind: Kind, way: Mapping[str, Any], after: str, taken: Container[str], seed: int) -> str:
+        """Return a journey from one place to another after a date, put on the shelf where there is none but those taken."""
+        rows = self.records[kind.name]
+        fits = (k for k, r in rows.items() if way.items() <= r.items() and str(r.get("date", "~")) > after)
+        found = [k for k in fits if k not in taken]
+        key = found[0] if found else self.add(kind, "", derive(seed, *map(str, way.values())))
+        rows[key] |= way
+        if after and not found and "date" in rows[key]:
+            later = datetime.fromisoformat(after) + timedelta(days=3 + derive(seed, "back") % 7)
+            rows[key]["date"] = f"{later:%Y-%m-%d}"
+        return key
+
+    def follow(self, rows: Sequence[Any], record: dict[str, Any], choices: Mapping[str, Sequence[Any]]) -> None:
+        """Let a record, or a call, say what its rows say: where the first leg starts, and whether there is one back."""
+        if not rows or not isinstance(rows[0], Mapping):
+            return
+        targets = (
+            self.records.get(kind_of_key(n, self.model.kinds)[0], {}).get(str(v), {}) for n, v in rows[0].items()
+        )
+        places = {f: v for target in targets for f, v in target.items() if f in choices and role_of(f) == "airport"}
+        record |= places
+        for name, options in choices.items() if places else ():
+            way = [o for o in options if ("round" if len(rows) > 1 else "one") in str(o).lower()]
+            if name in record and way and len(options) == 2:
+                record[name] = way[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,50 +248,6 @@ def _outline(kind: Kind) -> _Outline:
         prices=tuple(f for f, role in roles.items() if role == "money" and "price" in f),
         home=next((f.name for f in kind.fields.values() if is_address(f)), ""),
     )
-
-
-def add_record(
-    model: WorldModel,
-    records: Records,
-    kind: Kind,
-    parent: str,
-    seed: int,
-    given: Mapping[str, Any] = MappingProxyType({}),
-) -> str:
-    """Draw one more record of a kind, but for the fields that are given, and return its key."""
-    draw, outline = Draw(seed, model.now, model.locale, kind.name, len(records[kind.name])), _outlines(model)[kind.name]
-    person = person_of(draw) if outline.person else {}
-    like = _like(kind, draw)
-    key = key_of(kind.name, like, draw, person if kind.name == model.party else {}, records[kind.name])
-    record: dict[str, Any] = {kind.key: int(key) if like.type in ("integer", "number") else key} if kind.key else {}
-    above: Mapping[str, Any] = {}
-    if kind.parent in model.kinds:
-        above, field = records[kind.parent].get(parent, {}), model.kinds[kind.parent].key
-        record[field or f"{kind.parent}_id"] = above.get(field, parent)
-    if kind.name == model.party and not {"full_name", "name", "first_name"} & set(kind.fields):
-        record["name"] = person["full_name"]
-    for told in kind.fields.values():
-        if told.name in record or (told.role in ("link", "links") and told.name not in given):
-            continue
-        if told.name in given:
-            record[told.name] = given[told.name]
-        elif not told.nullable:
-            record[told.name] = value_of(told, draw, {} if told.role == "name" and not kind.people else person)
-        elif told.why.startswith("attribute"):
-            record[told.name] = None  # what only an argument tells of is not there before the act
-    if kind.name == model.party and kind.status and chance(0.8, *draw.at("usual")):
-        active = (o for o in kind.fields[kind.status].options if o.lower() == "active")
-        record[kind.status] = next(active, record[kind.status])
-    _agree(record, outline, above, draw)
-    home: Any = above.get(_outlines(model)[kind.parent].home) if kind.parent in model.kinds else None
-    own: Any = record.get(outline.home)
-    if own and type(home) is type(own) and set(home) == set(own) and chance(0.7, *draw.at("home")):
-        record[outline.home] = copied(home)
-    set_dues(model, kind, record, seed, draw.index)
-    if not kind.catalogue and kind.name != "session":
-        _date_record(model, kind, record, outline, draw)
-    records[kind.name][key] = record
-    return key
 
 
 def _like(kind: Kind, draw: Draw) -> Field:
@@ -226,130 +337,7 @@ def _date_record(model: WorldModel, kind: Kind, record: dict[str, Any], outline:
         add_note(model, record, pick(told, *draw.at("note")), kind.name, between(3, 40, *draw.at("noted")))
 
 
-def _fill_links(model: WorldModel, records: Records, kind: Kind, index: int, record: dict[str, Any], seed: int) -> None:
-    """Point at records that exist: the owner's own where the kind has an owner."""
-    for told in kind.fields.values():
-        at = derive(seed, kind.name, index, told.name)
-        rows = record.get(told.name)
-        if told.inner and isinstance(rows, list):
-            owner = {k: v for k, v in record.items() if k not in ("origin", "destination")}
-            record[told.name] = rows = point(model, records, told, rows, owner, at)
-            follow(model, records, rows, record, {f.name: f.options for f in kind.fields.values()})
-        linked = model.kinds.get(told.link)
-        own_child = linked is not None and told.role == "links" and linked.parent == kind.name
-        if linked is None or told.name in record or told.nullable or own_child:
-            continue
-        pool = owned(model, records, told.link, record) or list(records[told.link])
-        if told.role == "links" and pool:
-            spread = rotate(pool, at)
-            chosen = [*spread[::3], *spread[1::3]][: between(1, 3, at, "links")]
-            record[told.name] = [records[told.link][k].get(linked.key, k) for k in chosen]
-        elif told.role == "link" and pool:
-            one = pool[(at if linked.catalogue else index) % len(pool)]
-            record[told.name] = records[told.link][one].get(linked.key, one)
-    repeat_own(model, records, kind, record)
-
-
-def repeat_own(model: WorldModel, records: Records, kind: Kind, record: dict[str, Any]) -> None:
-    """Fill what repeats the record's own: the items of a shipment, the payments of an order."""
-    lists = {f.link: f.name for f in kind.fields.values() if f.role == "links" and f.name in record}
-    for told in kind.fields.values():
-        if told.role == "group" and isinstance(record.get(told.name), (dict, list)):
-            own = {i.name: list(record[lists[i.link]]) for i in told.inner if i.link in lists}
-            parcel = next((i for i in told.inner if i.role == "tracking"), None)
-            if parcel and own:
-                sent = not str(record.get(kind.status, "")).lower().startswith(("pending", "open", "new"))
-                number = value_of(parcel, Draw(0, model.now, "", repr(own), 0), {})
-                record[told.name] = [{parcel.name: number, **own}] if sent else []
-            elif own:
-                record[told.name] = {**record[told.name], **own}
-        if told.role == "ledger" and told.name in record:
-            bought = [records[k].get(str(v), {}).get("price") for k, f in lists.items() for v in record[f]]
-            prices = [p for p in bought if isinstance(p, (int, float))]
-            ways = (n for n in model.kinds if n.startswith("payment") and n != kind.name)
-            mine = {model.kinds[n].key: k[0] for n in ways if (k := owned(model, records, n, record))}
-            before = record[told.name]
-            amount = round(sum(prices), 2) if prices else before
-            record[told.name] = [{"type": "payment", "amount": amount, **mine}]
-
-
-def point(
-    model: WorldModel, records: Records, told: Field, rows: list[Any], owner: Mapping[str, Any], seed: int
-) -> list[Any]:
-    """Make the rows of a list point at records that exist, and repeat what those say (a flight's date, a price).
-
-    The legs of a journey lead to where its owner goes, and the second one back.
-    """
-    for inner in told.inner:
-        name = kind_of_key(inner.name, model.kinds)[0]
-        if not name or not records[name]:
-            continue
-        linked = model.kinds[name]
-        pool = rotate(owned(model, records, name, owner) or list(records[name]), derive(seed, inner.name))
-        if {"origin", "destination"} <= set(linked.fields):
-            first = {f: owner[f] for f in ("origin", "destination") if f in owner}
-            first = first or {f: records[name][pool[0]][f] for f in ("origin", "destination")}
-            back = {"origin": first.get("destination"), "destination": first.get("origin")}
-            taken = {str(row.get(inner.name)) for row in owner.get(told.name) or ()}
-            pool = [_leg(model, records, linked, first, "", taken, seed)]
-            after = records[name][pool[0]].get("date", "")
-            pool += [_leg(model, records, linked, back, after, taken, seed) for _ in rows[1:2]]
-        rows = rows[: len(pool)]
-        for row, key in zip(rows, pool, strict=False):
-            target = records[name][key]
-            row |= {f: target[f] for f in row if f in target} | {inner.name: target.get(linked.key, key)}
-    return rows
-
-
-def _leg(
-    model: WorldModel,
-    records: Records,
-    kind: Kind,
-    way: Mapping[str, Any],
-    after: str,
-    taken: Container[str],
-    seed: int,
-) -> str:
-    """Return a journey from one place to another after a date, put on the shelf where there is none but those taken."""
-    rows = records[kind.name]
-    fits = (k for k, r in rows.items() if way.items() <= r.items() and str(r.get("date", "~")) > after)
-    found = [k for k in fits if k not in taken]
-    key = found[0] if found else add_record(model, records, kind, "", derive(seed, *map(str, way.values())))
-    rows[key] |= way
-    if after and not found and "date" in rows[key]:
-        later = datetime.fromisoformat(after) + timedelta(days=3 + derive(seed, "back") % 7)
-        rows[key]["date"] = f"{later:%Y-%m-%d}"
-    return key
-
-
-def follow(
-    model: WorldModel,
-    records: Records,
-    rows: Sequence[Any],
-    record: dict[str, Any],
-    choices: Mapping[str, Sequence[Any]],
-) -> None:
-    """Let a record, or a call, say what its rows say: where the first leg starts, and whether there is one back."""
-    if not rows or not isinstance(rows[0], Mapping):
-        return
-    targets = (records.get(kind_of_key(n, model.kinds)[0], {}).get(str(v), {}) for n, v in rows[0].items())
-    places = {f: v for target in targets for f, v in target.items() if f in choices and role_of(f) == "airport"}
-    record |= places
-    for name, options in choices.items() if places else ():
-        way = [o for o in options if ("round" if len(rows) > 1 else "one") in str(o).lower()]
-        if name in record and way and len(options) == 2:
-            record[name] = way[0]
-
-
 def rotate(pool: list[str], at: int) -> list[str]:
     """Return the list beginning at another place."""
     start = at % len(pool) if pool else 0
     return pool[start:] + pool[:start]
-
-
-def owned(model: WorldModel, records: Records, name: str, record: Mapping[str, Any]) -> list[str]:
-    """Return the keys of a kind's records that belong to the same owner as a record."""
-    target = model.kinds[name]
-    key = model.kinds[target.parent].key if target.parent in model.kinds else ""
-    mine = record.get(key)
-    return [k for k, r in records[name].items() if r.get(key) == mine] if mine is not None else []

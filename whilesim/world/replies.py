@@ -87,25 +87,19 @@ class Shaper:
 
     def __init__(self, model: WorldModel, seed: int) -> None:
         self._model, self._seed = model, seed
-        self._validators: dict[str, Any] = {}
+        self._validator = cache(lambda name: _validator(model.tools[name].returns or {}))
 
     def shape(self, tool: Tool, deed: Deed, result: Any, arguments: Mapping[str, Any]) -> str:
         """Return the reply as text: by schema, else by example, else the result itself."""
-        if tool.returns and not (tool.examples and _says_nothing(tool.returns)):
-            if tool.name not in self._validators:
-                self._validators[tool.name] = _validator(tool.returns)
+        telling = any((tool.returns or {}).get(word) for word in ("properties", "anyOf", "items"))
+        if tool.returns and (telling or not tool.examples):
             filled = Filler(self._model, self._seed, deed, arguments).fill(tool.returns, result)
-            if not self._validators[tool.name].is_valid(filled):
+            if not self._validator(tool.name).is_valid(filled):
                 filled = Filler(self._model, self._seed, deed, {}).fill(tool.returns, {}, "plain")
             return dumps(filled)
         if tool.examples and not isinstance(result, str):
             result = _Example(tool, self._model, self._seed, arguments).fill(result)
         return result if isinstance(result, str) else dumps(result)
-
-
-def _says_nothing(schema: Mapping[str, Any]) -> bool:
-    """Whether a schema of replies allows anything of its type."""
-    return not (schema.get("properties") or schema.get("anyOf") or schema.get("items"))
 
 
 class Filler:
@@ -220,9 +214,8 @@ class _Example:
             return str(self._swap[text])
         for old, new in self._swap.items():
             text = text.replace(old, str(new)) if len(old) > 3 else text
-        days = next((v for a, v in self._arguments.items() if a.endswith("days") and type(v) is int), 0)
-        ahead = role_of(name) in ("expiry", "future")
-        day = self._model.now + timedelta(days=(days or 14) if ahead else 0)
+        days = next((v for a, v in self._arguments.items() if a.endswith("days") and type(v) is int), 0) or 14
+        day = self._model.now + timedelta(days=days if role_of(name) in ("expiry", "future") else 0)
         text = _ISO.sub(f"{day:%Y-%m-%d}", text)
         if MADE_UP.search(text):
             text = imitate(A_CODE, self._seed, self._tool, name, repr(self._arguments))

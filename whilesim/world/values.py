@@ -189,8 +189,7 @@ def value_of(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:
         whole = person_of if people and any(i.role not in PERSONAL for i in told.inner) else _identity
         persons = [whole(row) if people else {} for row in rows]
         return [{i.name: value_of(i, row, p) for i in told.inner} for row, p in zip(rows, persons, strict=True)]
-    value = _plain_value(told, draw, person)
-    return _typed(value, told, draw)
+    return _typed(_plain_value(told, draw, person), told, draw)
 
 
 def _plain_value(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:

@@ -24,9 +24,6 @@ class Phrase:
     nouns: tuple[str, ...]
     """The words of the object, singular, without the verb."""
     plural: bool
-    by: tuple[str, ...] = ()
-    owner: tuple[str, ...] = ()
-    """The words after 'for', 'of', 'to', 'from'."""
 
 
 _NO_VERBS = ("", "is", "are", "this", "the", "it", "an", "you", "for", "when")
@@ -58,23 +55,11 @@ def read_name(tool: Tool) -> Phrase:
     at, size = _verb_at(parts, table, lists)
     verb = "_".join(parts[at : at + size]) if size else _verb_of_description(tool.description, table)
     rest = parts[:at] + parts[at + size :] if size else parts
-    halves: dict[str, list[str]] = {"": []}
-    current = ""
-    for word in rest:
-        if word in _PREPOSITIONS and (halves[""] or word == "by"):
-            current = word
-            halves.setdefault(current, [])
-        else:
-            halves[current].append(word)
-    nouns = halves[""]
-    return Phrase(
-        verb=verb,
-        deed=_agree(table.get(verb, "update"), tool, verb),
-        nouns=tuple(singular(n) for n in nouns),
-        plural=_is_plural(nouns) or verb in ("list", "search", "browse"),
-        by=tuple(halves.get("by", ())),
-        owner=tuple(singular(w) for p in ("for", "of", "to", "from") for w in halves.get(p, ())),
-    )
+    ends = (n for n, word in enumerate(rest) if word in _PREPOSITIONS and (n or word == "by"))
+    nouns = rest[: next(ends, None)]
+    plural = _is_plural(nouns) or verb in ("list", "search", "browse")
+    deed = _agree(table.get(verb, "update"), tool, verb)
+    return Phrase(verb=verb, deed=deed, nouns=tuple(map(singular, nouns)), plural=plural)
 
 
 def _is_plural(nouns: list[str]) -> bool:

@@ -13,17 +13,7 @@ from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, singular
 from whilesim.world.deeds import Action, Deed, read_deed, shown_names
-from whilesim.world.kinds import (
-    Field,
-    Kind,
-    find_field,
-    is_parameter,
-    is_value,
-    kind_of_key,
-    match_kind,
-    properties,
-    role_of,
-)
+from whilesim.world.kinds import Kind, find_field, is_parameter, is_value, kind_of_key, match_kind, properties, role_of
 from whilesim.world.verbs import Phrase
 from whilesim.world.wording import sections_of, spell, status_after, statuses_before
 
@@ -51,11 +41,6 @@ def own_key(argument: str, phrase: Phrase, kinds: Mapping[str, Kind]) -> str:
     """Return the kind that an argument called ``id`` or ``key`` alone names: the one in the tool's name."""
     noun = match_kind(phrase.nouns, kinds)
     return noun if noun and kinds[noun].key == argument else ""
-
-
-def fields_of_arguments(deed: Deed, arguments: Mapping[str, Field]) -> dict[str, Field]:
-    """Return the fields that a deed writes, as its arguments describe them."""
-    return {target: arguments[a] for a, target in {**deed.sets, **deed.adds}.items() if a in arguments}
 
 
 def infer_own_deed(
