@@ -184,8 +184,8 @@ def test_no_conversation_is_lost_to_passing_faults():
         return RESET if n % 50 == 3 else refuse(500) if n % 50 == 13 else None
 
     with Stub(plan=plan) as stub:
-        summary, journal = talk(stub, 60)
-    assert (summary.played, summary.failed) == (60, 0)
+        summary, journal = talk(stub, 30)
+    assert (summary.played, summary.failed) == (30, 0)
     assert all(len(r["said"]) == 9 for r in journal.rows())
 
 
@@ -207,8 +207,8 @@ def test_the_rows_do_not_depend_on_the_concurrency_or_the_faults(tmp_path):
     files = []
     for i, (concurrency, plan) in enumerate(((1, ()), (13, lambda n, _: refuse(500) if n % 9 == 5 else None))):
         with Stub(plan=plan) as stub, Journal(tmp_path / str(i)) as journal:
-            talk(stub, 30, journal=journal, concurrency=concurrency)
-            journal.finish([j.id for j in jobs(30)])
+            talk(stub, 15, journal=journal, concurrency=concurrency)
+            journal.finish([j.id for j in jobs(15)])
         files.append((tmp_path / str(i) / "rows.jsonl").read_bytes())
     assert files[0] == files[1]
 
@@ -216,15 +216,15 @@ def test_the_rows_do_not_depend_on_the_concurrency_or_the_faults(tmp_path):
 def test_a_used_up_budget_ends_the_run_and_a_larger_one_goes_on(tmp_path):
     with Stub() as stub:
         with Journal(tmp_path) as journal:
-            tight = Throttle(concurrency=4, budget=Budget(tokens=9_000))
-            summary, _ = talk(stub, 60, journal=journal, throttle=tight, max_tokens=50)
-        assert stub.tokens <= 9_000
+            tight = Throttle(concurrency=4, budget=Budget(tokens=4_500))
+            summary, _ = talk(stub, 30, journal=journal, throttle=tight, max_tokens=50)
+        assert stub.tokens <= 4_500
         assert (summary.ending, summary.clean > 0, summary.unplayed > 0) == ("budget", True, True)
-        assert summary.played + summary.unplayed == 60
+        assert summary.played + summary.unplayed == 30
         assert summary.played - summary.clean == summary.failed <= 4
         with Journal(tmp_path) as journal:
-            summary, _ = talk(stub, 60, journal=journal)
-    assert (summary.ending, summary.played + summary.kept, summary.failed) == ("done", 60, 0)
+            summary, _ = talk(stub, 30, journal=journal)
+    assert (summary.ending, summary.played + summary.kept, summary.failed) == ("done", 30, 0)
 
 
 def test_a_generator_without_an_end_is_not_counted_to_its_end():
@@ -254,11 +254,11 @@ def test_a_dead_endpoint_is_an_error_with_its_causes_when_nothing_was_played():
 
 
 def test_an_endpoint_that_dies_in_the_middle_ends_the_run_and_keeps_the_rows():
-    with Stub(plan=lambda n, _: refuse(500, "gone") if n > 200 else None) as stub:
+    with Stub(plan=lambda n, _: refuse(500, "gone") if n > 120 else None) as stub:
         summary, journal = talk(stub, 1000, throttle=Throttle(concurrency=16, patience=0.5))
     assert summary.ending == "dead"
     assert "gone" in summary.why
-    assert summary.clean > 20
+    assert summary.clean > 10
     assert summary.played + summary.unplayed == 1000
     assert {r["failure"]["reason"] for r in journal.rows() if "failure" in r} == {"server"}
 
@@ -297,13 +297,13 @@ def test_after_the_grace_conversations_end_as_interrupted_and_are_played_again(t
     monkeypatch.setattr(engine, "_LAST", 0.2)
     with Stub(plan=lambda n, _: HANG if n >= 20 else None) as stub, Journal(tmp_path) as journal:
         timer = interrupt(0.6)
-        summary, _ = talk(stub, 50, journal=journal, concurrency=8, timeout=600)
+        summary, _ = talk(stub, 20, journal=journal, concurrency=8, timeout=600)
         timer.join()
     assert summary.ending == "interrupt"
     assert summary.failed == 8
     with Stub() as stub, Journal(tmp_path) as journal:
-        summary, _ = talk(stub, 50, journal=journal)
-    assert (summary.ending, summary.failed, summary.kept + summary.played) == ("done", 0, 50)
+        summary, _ = talk(stub, 20, journal=journal)
+    assert (summary.ending, summary.failed, summary.kept + summary.played) == ("done", 0, 20)
 
 
 def test_a_cancelled_run_leaves_no_row_of_what_was_under_way():

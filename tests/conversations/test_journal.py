@@ -52,7 +52,7 @@ def test_rows_are_appended_as_they_finish_and_put_in_order_at_the_end(tmp_path):
 
 
 @given(st.permutations(list("abcdef")), st.integers(0, 6))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_the_finished_file_does_not_depend_on_the_order_of_finishing(tmp_path_factory, order, killed_after):
     folder = tmp_path_factory.mktemp("run")
     for part in (order[:killed_after], order[killed_after:]):

@@ -100,12 +100,14 @@ def test_a_refusal_is_told_with_its_reason() -> None:
     assert "overdue by 40 days" in said
 
 
+@pytest.fixture(scope="module")
+def faulty() -> list[Trace]:
+    return [talk(Shelf(*[('{"error": "The loan is overdue"}', True)] * 3), faults=1.0, seed=s) for s in range(30)]
+
+
 @pytest.mark.parametrize("kind", FAULTS)
-def test_each_fault_is_planted_where_it_is_written_down(kind: str) -> None:
-    planted = []
-    for seed in range(60):
-        trace = talk(Shelf(*[('{"error": "The loan is overdue"}', True)] * 3), faults=1.0, seed=seed)
-        planted += [(p, trace) for p in trace.planted if p["kind"] == kind]
+def test_each_fault_is_planted_where_it_is_written_down(faulty: list[Trace], kind: str) -> None:
+    planted = [(p, trace) for trace in faulty for p in trace.planted if p["kind"] == kind]
     assert planted
     for fault, trace in planted:
         message = trace.messages[fault["message_index"]]
@@ -114,7 +116,7 @@ def test_each_fault_is_planted_where_it_is_written_down(kind: str) -> None:
 
 
 def test_without_faults_nothing_is_planted() -> None:
-    assert not [p for seed in range(20) for p in talk(Shelf(), seed=seed).planted]
+    assert not [p for seed in range(10) for p in talk(Shelf(), seed=seed).planted]
 
 
 def test_there_are_at_least_twelve_phrasings_of_a_lie() -> None:

@@ -3,11 +3,10 @@
     players            who speaks: agents and customers
     reading            what a script makes of a conversation
     said               what a customer's sentences say of one argument
-    wording            a deed as a phrase and as a participle
-    intent             which tool a customer asks for
+    wording            a deed as a phrase and as a participle; an argument as one asks for it
+    intent             which tool a customer asks for, and what settles a request
     arguments          values for a call, from what was said and read
     searching          which read comes next, and what the reads have shown
-    telling            how a scripted agent asks, and what it tells of a reply
     scripted           an agent that needs no model
     scripted_customer  a customer that needs no model
     rollout            one conversation from opening to stop

@@ -41,6 +41,11 @@ class Known:
         """All that the customer wrote, case folded."""
         return " ".join(self.said).casefold()
 
+    @cached_property
+    def read(self) -> list[Result]:
+        """The answers that were no trouble."""
+        return [r for r in self.results if r.trouble is None]
+
     def fill(self, tool: Tool) -> tuple[dict[str, Any], list[str]]:
         """Fill a tool's arguments from what was said and read; also name what is missing."""
         schema = tool.parameters
@@ -75,7 +80,8 @@ class Known:
             found = {k: v for k, v in inner.items() if v is not None}
             return found if found and set(part.get("required", ())) <= set(found) else None
         if want.options:
-            return self._option(want, part.get("enum") or want.options)
+            options, chosen = part.get("enum") or want.options, option_said(self.said, want)
+            return options[0] if len(options) == 1 else next((o for o in options if str(o) == chosen), None)
         if kind == "boolean":
             return self._truth(want, required=name in tool.parameters.get("required", ()))
         if want.shape == "text":
@@ -94,12 +100,6 @@ class Known:
         told = value_said(self.said, replace(want, shape="text"))
         return {"_".join(k.split()): v for k, v in named} | ({"details": told} if told else {})
 
-    def _option(self, want: Wanted, options: Sequence[Any]) -> Any:
-        if len(options) == 1:
-            return options[0]
-        chosen = option_said(self.said, want)
-        return next((o for o in options if str(o) == chosen), None)
-
     def _truth(self, want: Wanted, *, required: bool) -> bool | None:
         named = re.search(rf"\b{want.phrase}\b(?P<after>.{{0,12}})", self.heard)
         if not (named or required):
@@ -111,13 +111,11 @@ class Known:
         """Return words of the customer's own: named, or answered; the request itself once they were asked for in vain."""
         if told := value_said(self.said, want) or self._answer(want):
             return told
-        because = re.search(r"\bbecause ([^.;!?\n]{4,90})", self.heard) if "reason" in want.name else None
-        if because:
-            return because.group(1)
-        if {"summary", "query", "question", "context", "input"} & set(name_words(want.name)):
-            return shorten(self.request, 160)
+        if "reason" in want.name and (because := re.search(r"\bbecause ([^.;!?\n]{4,90})", self.heard)):
+            return because[1]
+        general = not {"summary", "query", "question", "context", "input"}.isdisjoint(name_words(want.name))
         asked = any(m.role == "assistant" and plain(want.name) in (m.content or "") for m in self.messages)
-        return shorten(self.request, 160) if asked else None
+        return shorten(self.request, 160) if general or asked else None
 
     def _answer(self, want: Wanted) -> str | None:
         """Return what the customer answered when nothing but this was asked for."""
@@ -194,8 +192,7 @@ class Known:
         target = target_key(tool, dict.fromkeys(tool.parameters.get("properties", {}), ""))
         if name == target or tool.effect != "write":
             return self.best(fits)[0]
-        read = (row for r in self.results if r.trouble is None for row in rows(r.data))
-        now = [row[name] for row in read if target in row and name in row]
+        now = [row[name] for r in self.read for row in rows(r.data) if target in row and name in row]
         best, sure = self.best([v for v in fits if v not in now] or fits)
         return best if sure else None
 
@@ -203,13 +200,10 @@ class Known:
         """Return the values that were read and fit an argument best, in the order they were read."""
         bare = name.removeprefix("new_").removeprefix("old_")
         scored: dict[Any, float] = {}
-        for result in self.results:
-            if result.trouble is not None:
-                continue
-            for path, value in leaves(result.data):
-                if path and isinstance(value, (str, int, float)) and value != "":
-                    score = _key_fit(bare, path) + 0.3 * self.was_said(value)
-                    scored[value] = max(score, scored.get(value, 0.0))
+        for path, value in (leaf for result in self.read for leaf in leaves(result.data)):
+            if path and isinstance(value, (str, int, float)) and value != "":
+                score = _key_fit(bare, path) + 0.3 * self.was_said(value)
+                scored[value] = max(score, scored.get(value, 0.0))
         best = max(scored.values(), default=0.0)
         return [v for v, score in scored.items() if score >= max(0.9, best - 1e-9)]
 
@@ -239,14 +233,12 @@ class Known:
 
     def _told_of(self, value: Any) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield all that was read of the record that a value names."""
-        for result in self.results:
-            if result.trouble is None:
-                whole = value in result.arguments.values()
-                for row in [result.data] if whole else rows(result.data):
-                    if whole or value in row.values():
-                        for path, v in leaves(row):
-                            if isinstance(v, (str, int, float)) and not isinstance(v, bool) and v != value:
-                                yield path, str(v)
+        for result in self.read:
+            named = value in result.arguments.values()
+            about = [result.data] if named else (row for row in rows(result.data) if value in row.values())
+            for path, v in (leaf for row in about for leaf in leaves(row)):
+                if isinstance(v, (str, int, float)) and not isinstance(v, bool) and v != value:
+                    yield path, str(v)
 
     def was_said(self, value: Any) -> bool:
         """Say whether the customer wrote a value down; of a list or a group, any part of it."""
@@ -304,15 +296,11 @@ def _key_fit(name: str, path: tuple[str, ...]) -> float:
 
 def _noun(name: str) -> list[str]:
     """Return what a key names: reservation_numbers, reservations and reservation_id are of a reservation."""
-    parts = [
-        p for p in name_words(name) if p not in ("id", "ids", "number", "numbers", "uuid", "code", "key", "list", "no")
-    ]
-    return [p.removesuffix("s") for p in parts]
+    light = ("id", "ids", "number", "numbers", "uuid", "code", "key", "list", "no")
+    return [p.removesuffix("s") for p in name_words(name) if p not in light]
 
 
 def _number(value: Any, kind: str) -> int | float | None:
-    found = re.search(r"-?\d+(?:\.\d+)?", str(value)) if value is not None else None
-    if found is None:
-        return None
-    number = float(found.group())
-    return int(number) if kind == "integer" or number.is_integer() else number
+    found = re.search(r"-?\d+(?:\.\d+)?", str(value))
+    number = float(found[0]) if found else None
+    return number if number is None or (kind != "integer" and not number.is_integer()) else int(number)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -49,7 +50,6 @@ class Job(Protocol):
     @property
     def id(self) -> str:
         """What the finished row is called."""
-        ...
 
 
 J = TypeVar("J", bound=Job)
@@ -134,7 +134,7 @@ class _Run(Generic[J]):
         lost: Callable[[J, Failure], Mapping[str, Any]],
     ) -> None:
         self.work, self.journal, self.throttle, self.clean, self.lost = work, journal, throttle, clean, lost
-        self.played = self.failed = self.good = self.kept = 0
+        self.counts: Counter[str] = Counter()
         self.unplayed: int | None = 0
         self.interrupted: float | None = None
         self.fatal: BaseException | None = None
@@ -158,7 +158,7 @@ class _Run(Generic[J]):
                 most = min(_MOST_ALIVE * concurrency, concurrency + self.throttle.asleep)
                 while more and not self._ending() and len(self.tasks) < most:
                     more = self._begin(waiting)
-                bar.update(self.played + self.kept, self.good, self.throttle)
+                bar.update(self.counts["played"] + self.counts["kept"], self.counts["clean"], self.throttle)
                 if not self.tasks and (not more or self._ending()):
                     break
                 await self._rest()
@@ -179,16 +179,8 @@ class _Run(Generic[J]):
             ending, why = "interrupt", "Ctrl-C was pressed."
         elif stopped is not None:
             ending, why = ("budget" if stopped.reason == "budget" else "dead"), str(stopped)
-        return RunSummary(
-            played=self.played,
-            failed=self.failed,
-            clean=self.good,
-            kept=self.kept,
-            unplayed=self.unplayed,
-            ending=ending,
-            why=why,
-            seconds=time.monotonic() - self.began,
-        )
+        seconds = time.monotonic() - self.began
+        return RunSummary(**self.counts, unplayed=self.unplayed, ending=ending, why=why, seconds=seconds)
 
     def _ending(self) -> bool:
         return self.interrupted is not None or self.throttle.stopped is not None or self.fatal is not None
@@ -197,7 +189,7 @@ class _Run(Generic[J]):
         """Begin the next job that is not done; False when there is none left."""
         for job in waiting:
             if job.id in self.journal:
-                self.kept += 1
+                self.counts["kept"] += 1
                 continue
             task = asyncio.ensure_future(self._play_one(job))
             self.tasks.add(task)
@@ -231,24 +223,21 @@ class _Run(Generic[J]):
         except (InputError, RunError, MissingExtra):  # about the whole run, not about this conversation
             raise
         except asyncio.CancelledError:
-            if self.interrupted is None and self.throttle.stopped is None:
+            stopped = self.throttle.stopped
+            if self.interrupted is None and stopped is None:
                 raise
-            reason = "interrupt" if self.throttle.stopped is None else self.throttle.stopped.reason
-            row = self._lose(job, reason, "stopped before it ended.")
+            row = self._lose(job, stopped.reason if stopped else "interrupt", "stopped before it ended.")
         except ModelError as error:
             row = self._lose(job, error.reason, str(error))
         except asyncio.TimeoutError:
-            row = self._lose(
-                job, "deadline", f"the conversation took longer than its {self.throttle.deadline} seconds."
-            )
+            seconds = self.throttle.deadline
+            row = self._lose(job, "deadline", f"the conversation took longer than its {seconds} seconds.")
         except Exception as error:  # one conversation must not end the run; its row says what happened
             log.exception("the work on %r raised", job.id)
             row = self._lose(job, "player", f"{type(error).__name__}: {error}")
         self.journal.append(row)
         self.journal.log({"id": row["id"], "seconds": round(time.monotonic() - began, 3), "at": round(time.time(), 3)})
-        self.played += 1
-        self.failed += bool(row.get("failure"))
-        self.good += bool(self.clean(row))
+        self.counts.update(played=1, failed=int(bool(row.get("failure"))), clean=int(bool(self.clean(row))))
 
     def _lose(self, job: J, reason: str, message: str) -> Mapping[str, Any]:
         return self.lost(job, Failure(role="run", reason=reason, message=message))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from whilesim.conversations.said import SHAPES, is_key, mend, slips_of, value_said, wanted
+from whilesim.conversations.said import SHAPES, is_key, mend, slips_of
 from whilesim.conversations.wording import PARTIES, split_name
 from whilesim.core.jsontext import loads
 from whilesim.core.templates import load_words
@@ -81,13 +81,9 @@ class Toolbox:
         parts = [_RULE_TALK.split(_ASIDE.sub("", part))[0] for part in sentences(request)]
         asks = next((i for i, part in enumerate(parts) if _ASKS.search(part)), -1)
         said, heard = [_stems(part) for part in parts] + [["?"]], set(words(request))
-        scored = [
-            (self._score(t, said, asks, heard), -i, t)
-            for i, t in enumerate(self.tools.values())
-            if t.effect != "handoff"
-        ]
-        best = max(scored, key=lambda s: s[:2], default=(0.0, 0, None))
-        return best[2] if best[0] >= (0.9 if pressed else 2.0) else None
+        scored = ((self._score(t, said, asks, heard), t) for t in self.tools.values() if t.effect != "handoff")
+        score, best = max(scored, key=lambda s: s[0], default=(0.0, None))
+        return best if score >= (0.9 if pressed else 2.0) else None
 
     def _score(self, tool: Tool, said: Sequence[Sequence[str]], asks: int, heard: set[str]) -> float:
         """Return the best fit of any sentence; the one that asks for something counts more, and so does a plural."""
@@ -126,6 +122,7 @@ def open_toolbox(wire: str, prompt: str = "") -> Toolbox:
     opening = Counter(s for t in tools.values() for s in t.description.split(".")[:3])
     for tool in tools.values():
         verb, noun = split_name(tool)
+        given = tool.parameters.get("properties", {})
         lines = tool.description.split(".")
         told = words(next((s for s in lines if opening[s] < 2), lines[0]))
         nouns = frozenset(stem(w) for w in noun.split()) - _LINKS
@@ -133,25 +130,13 @@ def open_toolbox(wire: str, prompt: str = "") -> Toolbox:
             frozenset({stem(verb), *map(stem, told[:1])}),
             nouns,
             frozenset(w for w in noun.split() if w.endswith("s")),
-            _keyed(tool),
+            frozenset(stem(w) for parts in map(name_words, filter(is_key, given)) for w in parts[:-1] or parts),
             frozenset(stem(w) for w in told if len(w) > 3) - nouns - _DULL,
         )
         counts.update({stem(w) for w in name_words(tool.name)})
-        arguments = [w for a in tool.parameters.get("properties", {}) for w in name_words(a)]
-        vocabulary |= dict.fromkeys([*name_words(tool.name), *told, *arguments])
+        vocabulary |= dict.fromkeys([*name_words(tool.name), *told, *(w for a in given for w in name_words(a))])
     slips = slips_of(vocabulary, {*vocabulary, *words(prompt)})
     return Toolbox(tools, known, {w: n**0.5 for w, n in counts.items()}, slips)
-
-
-def _keyed(tool: Tool) -> frozenset[str]:
-    arguments = [name_words(a) for a in tool.parameters.get("properties", {}) if is_key(a)]
-    return frozenset(stem(w) for parts in arguments for w in parts[:-1] or parts)
-
-
-def _all_said(tool: Tool, request: str) -> bool:
-    """Say whether a request names all that a reading tool needs."""
-    required = tool.parameters.get("required", ()) if tool.effect == "read" else ()
-    return bool(required) and all(value_said([request], wanted(a, {})) for a in required)
 
 
 def asks_person(text: str) -> bool:
@@ -179,11 +164,8 @@ def answer_further(prompt: str, text: str) -> str:
         return "handoff"
     if confirms:
         return "policy_answer" if rule else "policy_none"
-    asks = re.search(
-        r"\b(?:could you|can you|please|would it|would \w+|like you to|rather|instead|is there|may i|can i)\b",
-        text,
-        re.I,
-    )
+    wishes = r"\b(?:could you|can you|please|would it|would \w+|like you to|rather|instead|is there|may i|can i)\b"
+    asks = re.search(wishes, text, re.I)
     if asks and re.search(r"\b(?:never|not|cannot|only|must|deny)\b", rule, re.I):
         return "policy_no"
     if asks or re.search(r"\?|\b(?:what|why|when|how|which|where|who|is|are|does|like to know)\b", text, re.I):
@@ -194,14 +176,19 @@ def answer_further(prompt: str, text: str) -> str:
 def sentences(text: str) -> list[str]:
     """Split a text into sentences; one without marks before the words that open most sentences."""
     parts = re.split(r"(?<=[.!?;])\s+|\n|, (?:and|but)\b|(?:,| and) (?=(?:my|I|I'm|it's|the new)\b)", text)
-    return [
-        s
-        for p in parts
-        for s in (
-            re.split(rf" (?=(?:{load_words('scripted_intent')['openers']})\b)", p) if len(p.split()) > 20 else [p]
-        )
-        if s.strip()
-    ]
+    opens = rf" (?=(?:{load_words('scripted_intent')['openers']})\b)"
+    return [s for p in parts for s in (re.split(opens, p) if len(p.split()) > 20 else [p]) if s.strip()]
+
+
+def asking(text: str) -> str:
+    """Return the sentence of a message in which the customer asks for something."""
+    parts, asks = sentences(text), r"\b(?:can|could|please|want|like|rather|need|check|look)\b"
+    return next((p for p in parts if re.search(asks, p, re.I)), max(parts, key=len))
+
+
+def closes(text: str) -> bool:
+    """Say whether an agent's words settle a request: they ask nothing."""
+    return "?" not in text and not re.search(r"\bI (?:also )?need (?:the|to know)\b", text)
 
 
 @lru_cache(maxsize=4096)

@@ -15,7 +15,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -90,20 +90,16 @@ class Journal:
     def log(self, entry: Mapping[str, Any]) -> None:
         """Add a line to ``log.jsonl``: what may differ between two runs of the same rows."""
         if self._log is not None and self.problem is None:
-            try:
+            with self._reporting():
                 self._log.write(dumps(entry).encode() + b"\n")
-            except OSError as error:
-                self._report(error)
 
     def sync(self) -> None:
         """Force to the disk what was written, twice a second at most."""
         if self._rows is None or self._log is None or time.monotonic() - self._synced < _EVERY:
             return
-        try:
+        with self._reporting():
             self._log.flush()
             os.fsync(self._rows.fileno())
-        except OSError as error:
-            self._report(error)
         self._synced = time.monotonic()
 
     def finish(self, order: Sequence[str]) -> None:
@@ -126,11 +122,8 @@ class Journal:
                 yield line
             rows.close()  # Windows does not replace a file that is open
 
-        try:
+        with self._reporting():
             write_whole(path, lines())
-        except OSError as error:
-            self._report(error)
-        else:
             self._held, self.problem = dict(places), None
         rows.close()
         self._rows = path.open("r+b", buffering=0)
@@ -140,10 +133,8 @@ class Journal:
         if self.folder is None:
             return
         path = self.folder / "manifest.json"
-        try:
+        with self._reporting():
             _write_json(path, {**manifest, "fingerprint": _read_manifest(path).get("fingerprint")})
-        except OSError as error:
-            self._report(error)
 
     def close(self) -> None:
         """Force everything to the disk and let another process write."""
@@ -184,11 +175,8 @@ class Journal:
         elif old != new:
             names = [n for n in {**old, **new} if old.get(n) != new.get(n)]
             changes = "; ".join(f"{n}: {old.get(n)!r} is now {new.get(n)!r}" for n in names)
-            msg = (
-                f"{os.fspath(folder)!r} holds the rows of another run: {changes}. "
-                "Choose another run_dir, or give what it was begun with."
-            )
-            raise InputError(msg)
+            msg = f"{os.fspath(folder)!r} holds the rows of another run: {changes}."
+            raise InputError(f"{msg} Choose another run_dir, or give what it was begun with.")
 
     def _load(self, path: Path, file: BinaryIO) -> None:
         offset = end = broken = 0  # the end is behind the last line that can be read
@@ -218,16 +206,14 @@ class Journal:
         if self._rows is None or self.problem is not None:
             return None
         offset = self._rows.seek(0, os.SEEK_END)
-        try:
+        with self._reporting():
             written = self._rows.write(line)
-            if written != len(line):
-                raise OSError(f"only {written} of {len(line)} bytes were written")
-        except OSError as error:
-            self._report(error)
-            with suppress(OSError):  # a torn line would swallow the next one; what stays, the next run repairs
-                self._rows.truncate(offset)
-            return None
-        return offset, len(line)
+            if written == len(line):
+                return offset, written
+            raise OSError(f"only {written} of {len(line)} bytes were written")
+        with suppress(OSError):  # a torn line would swallow the next one; what stays, the next run repairs
+            self._rows.truncate(offset)
+        return None
 
     def _line(self, row_id: str) -> bytes:
         held = self._held[row_id]
@@ -237,10 +223,15 @@ class Journal:
         self._rows.seek(held[0])
         return self._rows.read(held[1])
 
-    def _report(self, error: OSError) -> None:
-        if self.problem is None:
-            self.problem = f"{self.folder}: {error}. Rows that finish from now on are kept in memory only."
-            log.error(self.problem)
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        """Remember and say, once, what the disk does not take."""
+        try:
+            yield
+        except OSError as error:
+            if self.problem is None:
+                self.problem = f"{self.folder}: {error}. Rows that finish from now on are kept in memory only."
+                log.error(self.problem)
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:

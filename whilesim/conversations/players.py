@@ -10,7 +10,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from whilesim.cards.cards import Card
 from whilesim.chat.messages import Message, ToolCall, read_message, to_openai
@@ -44,13 +44,17 @@ class Context:
     inner: list[Message] = field(default_factory=list)
     """Calls made through ``call`` since the player was asked, with their results."""
 
+    def key(self, role: Literal["agent", "customer"], sample: int = 0) -> CallKey:
+        """Name the next call of the player's model."""
+        return CallKey(case=self.case, rollout=self.rollout, role=role, turn=self.turn, sample=sample)
+
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> str:
         """Make one tool call on this conversation's world; it stands on the trace too."""
         text = arguments if isinstance(arguments, str) else dumps(dict(arguments))
         call = ToolCall(id=f"call_{self.turn}_{len(self.inner) // 2}c", name=name, arguments=text)
         reply = self.answer(call)
-        self.inner.append(Message(role="assistant", tool_calls=(call,)))
-        self.inner.append(Message(role="tool", content=reply, tool_call_id=call.id))
+        told = Message(role="tool", content=reply, tool_call_id=call.id)
+        self.inner += [Message(role="assistant", tool_calls=(call,)), told]
         return reply
 
 
@@ -59,7 +63,6 @@ class Agent(Protocol):
 
     async def answer(self, messages: Sequence[Message], context: Context) -> Sequence[Message]:
         """Return the agent's next messages, tool calls not yet answered."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +79,6 @@ class Customer(Protocol):
 
     async def speak(self, card: Card, messages: Sequence[Message], context: Context) -> Utterance:
         """Return what the customer says to the visible ``messages`` (user and assistant texts)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,7 @@ class ModelAgent:
 
     async def answer(self, messages: Sequence[Message], context: Context) -> Sequence[Message]:
         """Ask the model once; it may speak, call, or both."""
-        key = CallKey(case=context.case, rollout=context.rollout, role="agent", turn=context.turn)
-        reply = await self.chat.reply(messages, context.tools, key=key)
+        reply = await self.chat.reply(messages, context.tools, key=context.key("agent"))
         context.usage = context.usage + reply.usage
         return (reply.message,)
 
@@ -101,24 +102,14 @@ class ModelCustomer:
 
     async def speak(self, card: Card, messages: Sequence[Message], context: Context) -> Utterance:
         """Ask the model, once more when it says nothing, and use its own tools where it calls them."""
-        tools = tuple(context.tools)
         brief = Message(role="system", content=render_prompt("customer", card=card, done=DONE))
         talk = [brief, *(_seen_by_customer(m) for m in messages)]
         for attempt in range(6):
-            key = CallKey(
-                case=context.case,
-                rollout=context.rollout,
-                role="customer",
-                turn=context.turn,
-                sample=attempt,
-            )
-            reply = await self.chat.reply(talk, tools, key=key)
+            reply = await self.chat.reply(talk, context.tools, key=context.key("customer", attempt))
             context.usage = context.usage + reply.usage
-            if reply.message.tool_calls:
-                talk.append(reply.message)
-                for call in reply.message.tool_calls:
-                    result = context.answer(call)
-                    talk.append(Message(role="tool", content=result, tool_call_id=call.id))
+            if calls := reply.message.tool_calls:
+                answers = (Message(role="tool", content=context.answer(c), tool_call_id=c.id) for c in calls)
+                talk += [reply.message, *answers]
                 continue
             said = read_utterance(reply.message.content or "")
             if said.text or said.done or attempt:
@@ -135,10 +126,9 @@ class FunctionAgent:
     async def answer(self, messages: Sequence[Message], context: Context) -> Sequence[Message]:
         """Call the function, a plain one in a thread; calls it made itself come first."""
         context.inner.clear()
-        wire = to_openai(messages)
-        found = await call_function(self.function, wire, context)
+        found = await call_function(self.function, to_openai(messages), context)
         items = found if isinstance(found, (list, tuple)) else [found]
-        return (*context.inner, *(_as_message(item) for item in items))
+        return (*context.inner, *map(_as_message, items))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +143,7 @@ class FunctionCustomer:
         found = await call_function(self.function, card, to_openai(messages))
         if isinstance(found, Mapping):
             found = found.get("content")
-        if found is None or found == "":
+        if found in (None, ""):
             return Utterance(done=True)
         if not isinstance(found, str):
             raise ModelError(f"the customer function returned {found!r}; return text.", reason="player")
@@ -176,20 +166,17 @@ async def call_function(function: Callable[..., Any], *arguments: Any) -> Any:
     """
     given = arguments[: _arity(function, len(arguments))]
     try:
-        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004  an object may have an async __call__
-        ):
-            found = await function(*given)
+        own_call = getattr(function, "__call__", None)  # noqa: B004  an object may have an async __call__
+        if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(own_call):
+            found = function(*given)
         else:
             found = await asyncio.get_running_loop().run_in_executor(None, lambda: function(*given))
-            if isinstance(found, Awaitable):
-                found = await found
+        return await found if isinstance(found, Awaitable) else found
     except WhilesimError:
         raise
     except Exception as error:  # whatever a user's function raises ends one conversation, not the run
         msg = f"the function raised {type(error).__name__}: {error}"
         raise ModelError(msg, reason="player") from error
-    return found
 
 
 def _arity(function: Callable[..., Any], most: int) -> int:
@@ -197,10 +184,8 @@ def _arity(function: Callable[..., Any], most: int) -> int:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return most
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return most
-    fixed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return min(most, len(fixed))
+    fixed = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    return most if any(p.kind is p.VAR_POSITIONAL for p in parameters) else min(most, fixed)
 
 
 def _as_message(found: Any) -> Message:
@@ -213,11 +198,8 @@ def _as_message(found: Any) -> Message:
     dump = getattr(found, "model_dump", None)  # the openai package's own message objects
     if callable(dump):
         return read_message(dump())
-    msg = (
-        f"the agent function returned {type(found).__name__}: {found!r:.80}. Return text, one "
-        'message ({"role": "assistant", "content": "..."}) or a list of messages.'
-    )
-    raise ModelError(msg, reason="player")
+    msg = f"the agent function returned {type(found).__name__}: {found!r:.80}. Return text, one message "
+    raise ModelError(msg + '({"role": "assistant", "content": "..."}) or a list of messages.', reason="player")
 
 
 def _seen_by_customer(message: Message) -> Message:

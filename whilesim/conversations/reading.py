@@ -10,17 +10,16 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from whilesim.chat.messages import Message, ToolCall
+from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 
 Trouble = Literal["transient", "garbled", "denied", "not_found", "refused", "invalid"]
 
+_ERRORS = ("error", "errors", "error_message", "fault", "detail", "exception")
 _LIGHT = frozenset({"id", "number", "code", "new", "old", "full", "current"})
-_TROUBLES: tuple[tuple[Trouble, re.Pattern[str]], ...] = (
-    ("transient", re.compile(r"tim(?:ed?|e[- ]?)\s*-?out|timeout|temporar|try again|unavailable|50[234]|deadline|overload", re.I)),
-    ("denied", re.compile(r"denied|forbidden|permission|not authori[sz]ed|unauthori[sz]ed|403|not allowed to (?:use|call|access)|access", re.I)),
-    ("not_found", re.compile(r"not found|no (?:such|match|record|result|customer|user|\w+ (?:found|with))|does not exist|unknown (?!tool)|404|could not find|cannot find", re.I)),
-    ("invalid", re.compile(r"invalid|missing (?:required )?(?:argument|field|parameter)|required|validation|must be of type|schema|unknown tool|400|422", re.I)),
-)  # fmt: skip
+_TROUBLES: Mapping[Trouble, re.Pattern[str]] = {
+    kind: re.compile(look, re.I) for kind, look in load_words("scripted_reading")["troubles"].items()
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +39,12 @@ def read_results(messages: Sequence[Message]) -> list[Result]:
     """Return all answered calls in order."""
     replies = {m.tool_call_id: m.content or "" for m in messages if m.role == "tool"}
     found = []
-    for message in messages:
-        for call in message.tool_calls:
-            if call.id in replies:
-                text = replies[call.id]
-                data, trouble = read_reply(text)
-                bare = (
-                    re.search(r"_((?:[a-z]+_)*id)(?:_|$)", call.name)
-                    if isinstance(data, (str, int)) and not trouble
-                    else None
-                )
-                data = {bare[1]: data} if bare and re.fullmatch(r"\S+", str(data)) else data
-                found.append(Result(call=call, arguments=call.parsed or {}, text=text, data=data, trouble=trouble))
+    for call, text in ((c, replies[c.id]) for m in messages for c in m.tool_calls if c.id in replies):
+        data, trouble = read_reply(text)
+        bare = isinstance(data, (str, int)) and not trouble and re.fullmatch(r"\S+", str(data))
+        if bare and (key := re.search(r"_((?:[a-z]+_)*id)(?:_|$)", call.name)):
+            data = {key[1]: data}
+        found.append(Result(call=call, arguments=call.parsed or {}, text=text, data=data, trouble=trouble))
     return found
 
 
@@ -66,30 +59,19 @@ def read_reply(text: str) -> tuple[Any, Trouble | None]:
         if re.match(r"\s*(?:\w*error|failed|failure|timeout|\d{3}\b)|.*\b(?:timed out|denied|not found)\b", text, re.I):
             return data, _trouble(text)
         return data, None
-    if data is None:
+    if data is None or (isinstance(data, Mapping) and data.get("data", text) is None):
         return data, "garbled"
     if isinstance(data, Mapping):
-        if "data" in data and data["data"] is None:
-            return data, "garbled"
-        worst = next(
-            (
-                data[k]
-                for k in ("error", "errors", "error_message", "fault", "detail", "exception")
-                if data.get(k) not in (None, [], {}, "", False, 0)
-            ),
-            None,
-        )
+        worst = any(data.get(k) not in (None, [], {}, "", False, 0) for k in _ERRORS)
         status = str(data.get("status", data.get("code", ""))).lower()
-        if worst is not None:
-            return data, _trouble(text)
         short = len(data) <= 3 and status in ("error", "failed", "failure")  # a longer one may be a refund that failed
-        if data.get("success") is False or data.get("ok") is False or short:
+        if worst or data.get("success") is False or data.get("ok") is False or short:
             return data, _trouble(text)
     return data, None
 
 
 def _trouble(text: str) -> Trouble:
-    return next((kind for kind, pattern in _TROUBLES if pattern.search(text)), "refused")
+    return next((kind for kind, pattern in _TROUBLES.items() if pattern.search(text)), "refused")
 
 
 def reason_of(result: Result) -> str:
@@ -135,12 +117,7 @@ def asks_go_ahead(text: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def _stems(name: str) -> frozenset[str]:
-    synonyms = {
-        "dob": ("date", "birth"),
-        "zip": ("zip", "postal"),
-        "mail": ("email",),
-        "telephone": ("phone",),
-    }
+    synonyms = {"dob": ("date", "birth"), "zip": ("zip", "postal"), "mail": ("email",), "telephone": ("phone",)}
     found: set[str] = set()
     for word in name_words(name.replace(" ", "_").replace("-", "_")):
         found.update(w[:-1] if w.endswith("s") and len(w) > 3 else w for w in synonyms.get(word, (word,)))

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
 
 from whilesim.cards.cards import Card
 from whilesim.chat.messages import Change, CustomerCall, Failure, Message, Stop, ToolCall, Trace
@@ -26,11 +26,7 @@ CALL_ROUNDS = 10
 
 T = TypeVar("T")
 
-_RUN_REASONS: Mapping[str, Stop] = {
-    "deadline": "deadline",
-    "budget": "budget",
-    "interrupt": "interrupt",
-}
+_RUN_REASONS: tuple[Stop, ...] = ("deadline", "budget", "interrupt")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,46 +66,36 @@ class _Stopped(Exception):  # noqa: N818  it ends a conversation and is no error
         self.failure = failure
 
 
-@dataclass(slots=True)
 class _Talk:
     """One conversation while it lasts."""
 
-    case: Case
-    stage: Stage
-    world: World
-    messages: list[Message]
-    agent_context: Context = field(init=False)
-    customer_context: Context = field(init=False)
-    customer_calls: list[CustomerCall] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
-    knows_failures: bool = True
-    handed_off: bool = False
-    ends_at: float | None = None
-    calls: int = 0
-
-    def __post_init__(self) -> None:
-        card, stage = self.case.card, self.stage
-        seed = derive(self.case.seed, "rollout", card.id, self.case.rollout)
-        names: dict[str, Any] = {"case": card.id, "seed": seed, "rollout": self.case.rollout}
-        self.agent_context = Context(tools=tuple(t.to_openai() for t in stage.tools), answer=self.answer_agent, **names)
-        self.customer_context = Context(
-            tools=tuple(t.to_openai() for t in stage.customer_tools), answer=self.answer_customer, **names
+    def __init__(self, case: Case, stage: Stage, world: World) -> None:
+        self.case, self.stage, self.world = case, stage, world
+        opening = Message(role="user", content=case.card.opening)
+        self.messages = [Message(role="system", content=stage.system_prompt), opening]
+        seed = derive(case.seed, "rollout", case.card.id, case.rollout)
+        names: dict[str, Any] = {"case": case.card.id, "seed": seed, "rollout": case.rollout}
+        self.agent_context, self.customer_context = (
+            Context(tools=tuple(t.to_openai() for t in tools), answer=answer, **names)
+            for tools, answer in ((stage.tools, self.answer_agent), (stage.customer_tools, self.answer_customer))
         )
-        if stage.deadline is not None:
-            self.ends_at = time.monotonic() + stage.deadline
+        self.customer_calls: list[CustomerCall] = []
+        self.failed: list[str] = []
+        self.changes: list[Change] = []
+        self.knows_failures, self.handed_off, self.calls = True, False, 0
+        self.ends_at = None if stage.deadline is None else time.monotonic() + stage.deadline
 
-    async def run(self) -> None:
-        """Play until something stops the conversation."""
+    async def run(self) -> Stop:
+        """Play until something stops the conversation; say what did."""
         said, leaving = 1, False
         while True:
             await self.agent_turn()
             if self.handed_off:
-                raise _Stopped("handed_off")
+                return "handed_off"
             if leaving:
-                raise _Stopped("customer_done")
+                return "customer_done"
             if said >= self.stage.turns:
-                raise _Stopped("max_turns")
+                return "max_turns"
             leaving = await self.customer_turn()
             said += 1
 
@@ -152,13 +138,9 @@ class _Talk:
     async def customer_turn(self) -> bool:
         """Let the customer speak; say whether it leaves after this. Stops when it says nothing."""
         visible = [m for m in self.messages if m.role in ("user", "assistant") and m.content]
-        card = self.case.card
+        spoken = [Message(role=m.role, content=m.content) for m in visible]
         try:
-            said = await self.within(
-                self.stage.customer.speak(
-                    card, [Message(role=m.role, content=m.content) for m in visible], self.customer_context
-                )
-            )
+            said = await self.within(self.stage.customer.speak(self.case.card, spoken, self.customer_context))
         except ModelError as error:
             raise _stopped_by(error, "customer") from error
         self.customer_context.turn += 1
@@ -169,32 +151,28 @@ class _Talk:
 
     def answer_agent(self, call: ToolCall) -> str:
         """Answer one call of the agent's, and remember what it did."""
-        reply = self.ask_world("call", call)
-        logged = _last_logged(self.world)
-        failed = logged.failed if logged else None
+        reply, failed = self.ask_world("call", call, call.id)
         if failed is None:
             self.knows_failures = False
-        elif failed:
+        if failed:
             self.failed.append(call.id)
-        if logged:
-            self.changes.extend(replace(c, call=call.id) for c in logged.changes)
-        if not failed and any(t.name == call.name and t.effect == "handoff" for t in self.stage.tools):
+        elif any(t.name == call.name and t.effect == "handoff" for t in self.stage.tools):
             self.handed_off = True
         return reply
 
     def answer_customer(self, call: ToolCall) -> str:
         """Answer one call of the customer's own."""
-        reply = self.ask_world("customer_call", call)
-        self.customer_calls.append(
-            CustomerCall(after_message=len(self.messages) - 1, name=call.name, arguments=call.arguments, reply=reply)
-        )
-        logged = _last_logged(self.world)
-        if logged:
-            self.changes.extend(replace(c, call="") for c in logged.changes)
+        reply, _ = self.ask_world("customer_call", call, "")
+        after = len(self.messages) - 1
+        made = CustomerCall(after_message=after, name=call.name, arguments=call.arguments, reply=reply)
+        self.customer_calls.append(made)
         return reply
 
-    def ask_world(self, method: str, call: ToolCall) -> str:
-        """Ask the world; a world of the user's that raises ends this conversation, not the run."""
+    def ask_world(self, method: str, call: ToolCall, call_id: str) -> tuple[str, bool | None]:
+        """Ask the world, note what changed, and say whether the call failed, or None where the world keeps no log.
+
+        A world of the user's that raises ends this conversation, not the run.
+        """
         arguments: Any = call.parsed
         try:
             reply = getattr(self.world, method)(call.name, call.arguments if arguments is None else arguments)
@@ -204,7 +182,11 @@ class _Talk:
         if not isinstance(reply, str):
             msg = f"the world answered {call.name} with {type(reply).__name__}; it must return text."
             raise _Stopped("agent_error", Failure(role="run", reason="world", message=msg))
-        return reply
+        log: Sequence[Any] = getattr(self.world, "log", ())
+        if not log:
+            return reply, None
+        self.changes.extend(replace(c, call=call_id) for c in log[-1].changes)
+        return reply, log[-1].failed
 
     async def within(self, awaitable: Awaitable[T]) -> T:
         """Await a player within the conversation's deadline."""
@@ -225,44 +207,29 @@ async def play(case: Case, stage: Stage, world: World) -> Trace:
         The trace. A player that fails ends it with a ``failure``; nothing is raised for one
         conversation's sake.
     """
-    opening = Message(role="user", content=case.card.opening)
-    talk = _Talk(case, stage, world, [Message(role="system", content=stage.system_prompt), opening])
+    talk = _Talk(case, stage, world)
     try:
-        await talk.run()
+        ended = _Stopped(await talk.run())
     except _Stopped as stopped:
-        return _trace(talk, stopped)
+        ended = stopped
     except ModelError as error:
-        return _trace(talk, _stopped_by(error, "agent"))
-    raise AssertionError("a conversation ends by being stopped")
-
-
-def _stopped_by(error: ModelError, role: str) -> _Stopped:
-    reason = _RUN_REASONS.get(error.reason)
-    if reason is not None:
-        failure = Failure(role="run", reason=error.reason, message=str(error))
-        return _Stopped(reason, failure)
-    if role == "customer":
-        failure = Failure(role="customer", reason=error.reason, message=str(error))
-        return _Stopped("customer_error", failure)
-    return _Stopped("agent_error", Failure(role="agent", reason=error.reason, message=str(error)))
-
-
-def _trace(talk: _Talk, stopped: _Stopped) -> Trace:
+        ended = _stopped_by(error, "agent")
     return Trace(
-        case=talk.case.card.id,
+        case=case.card.id,
         seed=talk.agent_context.seed,
         messages=tuple(talk.messages),
         failed_calls=tuple(talk.failed) if talk.knows_failures else None,
         customer_calls=tuple(talk.customer_calls),
-        final_state=talk.world.state,
+        final_state=world.state,
         changes=tuple(talk.changes),
-        stop=stopped.stop,
-        failure=stopped.failure,
+        stop=ended.stop,
+        failure=ended.failure,
         usage={"agent": talk.agent_context.usage, "customer": talk.customer_context.usage},
         planted=tuple(talk.agent_context.planted),
     )
 
 
-def _last_logged(world: World) -> Any:
-    log: Sequence[Any] = getattr(world, "log", ())
-    return log[-1] if log else None
+def _stopped_by(error: ModelError, role: Literal["agent", "customer"]) -> _Stopped:
+    ended = next((r for r in _RUN_REASONS if r == error.reason), None)
+    failure = Failure(role="run" if ended else role, reason=error.reason, message=str(error))
+    return _Stopped(ended or ("agent_error" if role == "agent" else "customer_error"), failure)

@@ -16,36 +16,15 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.world.kinds import describe_field, role_of
 
-SHAPES = {
-    "email": r"[\w.+-]+@[\w-]+\.[\w.-]*\w",
-    "phone": r"(?<![\w-])(?!\d{4}-\d{2}-\d{2})\+?\(?\d[\d ()-]{5,}\d(?![\w-])",
-    "date": r"\b\d{4}-\d{2}-\d{2}\b",
-    "id": r"(?!\d{4}-\d\d-\d\d\b|\d{3}-\d{4}\b|\d{3}-\d{3}-)(?<![\w.])#?\b(?=[\w-]*\d)[A-Za-z0-9][\w-]*\w\b(?![.@]\w)|(?<![\w-])(?-i:[A-Z]{5,8})(?![\w-])",
-    "ids": r"(?:{id})(?:(?:,? and |, )(?:{id}))*",
-    "number": r"(?<![\w.-])-?\d+(?:\.\d+)?(?![\w-])",
-    "zip": r"\b\d{4,6}(?:-\d+)?\b",
-    "code": r"\b(?-i:[A-Z]{3})\b",
-    "name": r"(?-i:[A-Z][\w'-]+(?: (?!I\b|My\b|The\b|You\b|It\b|And\b|Thank)[A-Z][\w'-]+){0,2})",
-    "sum": r"[\d(][\d\s().]*(?:[-+*/][\d\s().]+)+",
-    "url": r"https?://\S+[\w/]",
-    "text": r"[^;!?\n]{2,160}?(?=[.](?:\s|$)|[;!?\n]|$|{opens})",
-    "word": r"[^,;!?\n]{1,60}?(?=[.](?:\s|$)|,|[;!?\n]|$| and | but | if that |{opens})",
+_WORDS: Mapping[str, Any] = load_words("scripted_reading")
+SHAPES: Mapping[str, str] = {
+    shape: look.replace("{id}", _WORDS["shapes"]["id"]).replace("{opens}", _WORDS["shapes"]["opens"])
+    for shape, look in _WORDS["shapes"].items()
 }
 """Kinds of value and how one looks in a sentence."""
-SHAPES["ids"] = SHAPES["ids"].replace("{id}", SHAPES["id"])
-for _shape in ("text", "word"):
-    SHAPES[_shape] = SHAPES[_shape].replace("{opens}", r" (?-i:(?:The|My|It's|It|I|You|They|Please|Can|Thank)\b)")
 
-_OF_ROLE = {
-    "email": "email", "phone": "phone", "dob": "date", "date": "date", "future": "date", "full_name": "name", "first_name": "name",
-    "last_name": "name", "money": "number", "count": "number", "small": "number", "percent": "number", "zip": "zip", "airport": "code",
-    "url": "url", "text": "text",
-}  # fmt: skip
-_GAP = (
-    r"(?:['’]s)?[\s:=,]{0,3}(?:\b(?:is|are|was|be|would be|should be|will be|should go through|will go through|reads|it|it's|to|as|at|of|for|called|number|no|"
-    r"code|ids?|please|now|the|my|set|under|by|a|an)\b[\s:=,]{1,3}){0,4}"
-)
-_BACK = r"[\s,]{1,2}(?:(?:is|are|as|for|in|on|of|would be|will be|the|my|a|an|new)\s){0,3}"
+_GAP, _BACK = _WORDS["between"], _WORDS["between_back"]
+_KEYS = frozenset({"id", "ids", "number", "numbers", "uuid", "code", "key", "ref", "reference"})
 _LIGHT = frozenset({"id", "ids", "number", "numbers", "code", "new", "old", "current", "key", "no", "target"})
 
 
@@ -67,9 +46,8 @@ class Wanted:
 def wanted(name: str, schema: Mapping[str, Any], of: str = "") -> Wanted:
     """Read from an argument's name and schema how a customer's words name it; ``of`` is what a bare name is of."""
     told = describe_field(name, schema, "")
-    bare = (
-        name in ("name", "key", "id", "code") and bool(of) and of.split()[0] not in load_words("world_nouns")["party"]
-    )
+    party = not of or of.split()[0] in load_words("world_nouns")["party"]
+    bare = name in ("name", "key", "id", "code") and not party
     return _wanted(name, told.type, told.options, told.example, of if bare else "")
 
 
@@ -81,10 +59,10 @@ def _wanted(name: str, kind: str, options: tuple[str, ...], example: str, of: st
     elif "expression" in parts:
         shape = "sum"
     else:
-        shape = "id" if is_key(name) else _OF_ROLE.get(role, "word")
+        shape = "id" if is_key(name) else _WORDS["shape_of"].get(role, "word")
     core = [p for p in parts if p not in _LIGHT] or parts
     head = r"[\s_-]?".join(re.escape(p.removesuffix("s")) + "(?:e?s)?" for p in core)
-    others = [re.escape(w) for w in load_words("scripted_reading")["names"].get(role, ()) if shape != "id"]
+    others = [re.escape(w) for w in _WORDS["names"].get(role, ()) if shape != "id"]
     if of and name == "name":
         return Wanted(name, "word", rf"{of.split()[0]}s?(?: is)? called", False, options)
     head = rf"{head}|{re.escape(of)}" if of else head
@@ -94,17 +72,12 @@ def _wanted(name: str, kind: str, options: tuple[str, ...], example: str, of: st
 
 def is_key(name: str) -> bool:
     """Say whether an argument's name is that of an identifier."""
-    parts = name_words(name)
-    return bool(parts) and parts[-1] in ("id", "ids", "number", "numbers", "uuid", "code", "key", "ref", "reference") and (
-        role_of(name) not in ("phone", "zip")
-    )  # fmt: skip
+    return "".join(name_words(name)[-1:]) in _KEYS and role_of(name) not in ("phone", "zip")
 
 
 def _pattern_like(example: str) -> str:
     """Return a pattern for what looks like an example id: '#W0000000' is a hash, a W and digits."""
-    if not re.search(r"\d", example) or " " in example or len(example) < 4:
-        return ""
-    if re.match(r"[a-z]+_", example):
+    if not re.search(r"\d", example) or " " in example or len(example) < 4 or re.match(r"[a-z]+_", example):
         return ""  # 'sara_doe_496' could be anybody
     return re.sub(r"\d+", lambda m: rf"\d{{{min(3, len(m[0]))},{len(m[0]) + 2}}}", re.escape(example))
 
@@ -142,13 +115,10 @@ def option_said(texts: Sequence[str], want: Wanted) -> str | None:
         if hits:
             return max(hits, key=len)
     heard = {w for t in (named, *texts) for w in name_words(t)}
-    shares = {o: len(heard & _telling(o)) / max(1, len(_telling(o))) for o in want.options}
-    best = max(shares.values(), default=0.0)
-    return next(o for o, s in shares.items() if s == best) if best > 0.5 else None
-
-
-def _telling(option: str) -> set[str]:
-    return {w for w in name_words(option) if len(w) > 3}
+    telling = {o: {w for w in name_words(o) if len(w) > 3} for o in want.options}
+    shares = {o: len(heard & telling[o]) / max(1, len(telling[o])) for o in want.options}
+    best = max(shares, key=shares.__getitem__, default=None)
+    return best if best is not None and shares[best] > 0.5 else None
 
 
 def tokens_in(text: str, shape: str) -> list[str]:

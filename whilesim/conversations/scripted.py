@@ -17,13 +17,12 @@ from typing import Any
 
 from whilesim.chat.messages import Message, ToolCall
 from whilesim.conversations.arguments import Known
-from whilesim.conversations.intent import answer_further, asks_person, open_toolbox
+from whilesim.conversations.intent import answer_further, asking, asks_person, closes, open_toolbox
 from whilesim.conversations.players import Context
 from whilesim.conversations.reading import Result, asks_go_ahead, read_results, reason_of
 from whilesim.conversations.said import SHAPES, is_key, wanted
-from whilesim.conversations.searching import LOOKUPS, RETRIES, Search
-from whilesim.conversations.telling import asked_for, asking, closes, facts_of
-from whilesim.conversations.wording import deed_phrase, listed, plain, split_name, spoken, target_key
+from whilesim.conversations.searching import LOOKUPS, RETRIES, Search, facts_of
+from whilesim.conversations.wording import asked_for, deed_phrase, listed, plain, split_name, spoken, target_key
 from whilesim.core.jsontext import dumps
 from whilesim.core.seeds import chance, derive, pick
 from whilesim.core.templates import load_words
@@ -46,22 +45,18 @@ class ScriptedAgent:
 
     async def answer(self, messages: Sequence[Message], context: Context) -> Sequence[Message]:
         """Take one step: a call or a word."""
-        step = _Step(self, messages, context)
-        return (step.next(),)
+        return (_Step(self, messages, context).next(),)
 
     def fault(self, context: Context) -> str | None:
         """Say which fault this conversation is to show, if any."""
-        if not chance(self.faults, context.seed, "fault"):
-            return None
-        return pick(FAULTS, context.seed, "which fault")
+        return pick(FAULTS, context.seed, "which fault") if chance(self.faults, context.seed, "fault") else None
 
 
 class _Step:
     """One look at a conversation, and the next step in it."""
 
     def __init__(self, agent: ScriptedAgent, messages: Sequence[Message], context: Context) -> None:
-        self.messages = messages
-        self.context = context
+        self.messages, self.context = messages, context
         self.fault = None if context.planted else agent.fault(context)
         self.prompt = next((m.content or "" for m in messages if m.role == "system"), "")
         self.box = open_toolbox(dumps(list(context.tools)), self.prompt)
@@ -72,7 +67,7 @@ class _Step:
         self.phrases = load_words("scripted_agent")
         self.request = self.said[min(self._times("ask_intent"), len(self.said) - 1)]
         self.known = Known(messages, self.results, self.said, asking(self.request))
-        self.search = Search(self.tools, self.known, self.results)
+        self.search = Search(self.tools, self.known)
 
     # -- what to do ------------------------------------------------------------------------
 
@@ -84,32 +79,23 @@ class _Step:
             return self._after_settlement()
         if any(r.trouble is None for r in self.search.tried("handoff")):
             return self.say("handed_off")
-        tool = self.box.meant(self.request) or self.box.meant(self.request, pressed=self._asked("ask_intent"))
+        tool = self.box.meant(self.request) or self.box.meant(self.request, pressed=self._times("ask_intent") > 0)
         if tool is None:
             return self.say("ask_intent") if self._times("ask_intent") < 2 else self._cannot()
         mine = [r for r in self.results if r.call.name == tool.name]
-        retold = (
-            bool(self._lost(mine[-1:]))
-            and self._asked("ask_again")
-            and self.known.fill(tool)[0] != dict(mine[-1].arguments)
-        )
+        asked_again = mine and mine[-1].trouble == "not_found" and self._times("ask_again")
+        retold = asked_again and self.known.fill(tool)[0] != dict(mine[-1].arguments)
         return self._after_call(tool, mine) if mine and not retold else self._toward(tool)
 
     def _handoff_again(self) -> Message | None:
         """Try a hand-off that has just failed once more; then say that it did not work."""
-        last = self.results[-1] if self.results else None
-        if (
-            self.messages[-1].role != "tool"
-            or last is None
-            or last.trouble is None
-            or self.search.effect(last) != "handoff"
-        ):
+        last = self.results[-1] if self.results and self.messages[-1].role == "tool" else None
+        if last is None or last.trouble is None or self.search.effect(last) != "handoff":
             return None
         tool = self.tools[last.call.name]
-        tries = [r for r in self.results if r.call.name == tool.name]
-        if last.trouble in ("transient", "garbled") and len(tries) <= RETRIES:
-            return self.call(tool, last.arguments)
-        return self.say("handoff_failed")
+        tries = sum(r.call.name == tool.name for r in self.results)
+        again = last.trouble in ("transient", "garbled") and tries <= RETRIES
+        return self.call(tool, last.arguments) if again else self.say("handoff_failed")
 
     def _toward(self, tool: Tool) -> Message:
         """Fill the tool's arguments, by reading and asking, then ask for a go-ahead and call."""
@@ -130,8 +116,9 @@ class _Step:
             arguments = self.known.fill(tool)[0]
             if reading := self.search.unread(key, arguments[key]):
                 return self.call(*reading)
-            if lost := self._lost([r for r in self.results if arguments[key] in r.arguments.values()]):
-                return self._nothing_found(lost)
+            about = [r for r in self.results if arguments[key] in r.arguments.values()]
+            if lost := [r for r in about if r.trouble == "not_found"]:
+                return self._nothing_found(lost[-1])
         if writes and (shown := self.search.already(tool, arguments)):
             return self.say("already", thing=deed_phrase(tool, arguments)[2], shown=shown)
         if writes and not self._confirmed():
@@ -145,48 +132,41 @@ class _Step:
         if self.known.was_said(value):
             return None
         others = self.known.candidates(key)
-        if len(others) > 1 and not self._asked("which"):
+        if len(others) > 1 and not self._times("which"):
             for other in others[:6]:
                 if reading := self.search.unread(key, other):
                     return self.call(*reading)
         given = [v for k, v in self.known.fill(tool)[0].items() if is_key(k) and k != key]
         if not others or self.known.best(others, given)[1]:
             return None
-        if not self._asked("which"):
-            return self._ask_which(key, others)
-        return self._cannot()
+        return self._cannot() if self._times("which") else self._ask_which(key, others)
 
     def _after_call(self, tool: Tool, mine: Sequence[Result]) -> Message:
         """Report, try again, ask again, or give up, by what came back."""
         last = mine[-1]
         if last.trouble is None:
-            return (
-                self._next_candidate(tool, last)
-                or self._whole_record(tool, last)
-                or self._report(tool, self._best(mine))
-            )
+            more = self._next_candidate(tool, last) or self._whole_record(tool, last)
+            return more or self._report(tool, self._best(mine))
         fresh = [r for r in mine if r.trouble in ("transient", "garbled")]
         writes = tool.effect == "write"
-        if last.trouble in ("garbled", "transient") and writes:
-            key = target_key(tool, last.arguments)
-            if (
-                not self.search.verified(last)
-                and key
-                and (seen := next(self.search.of_record(key, last.arguments[key]), None))
-            ):
+        if last.trouble in ("transient", "garbled"):
+            key = target_key(tool, last.arguments) if writes and not self.search.verified(last) else ""
+            if key and (seen := next(self.search.of_record(key, last.arguments[key]), None)):
                 return self.call(*seen)
-            if shown := self.search.changed_since(last):
+            if writes and (shown := self.search.changed_since(last)):
                 return self.say("recovered", record=shown)
-        if last.trouble in ("transient", "garbled") and len(fresh) <= RETRIES:
-            return self.call(tool, last.arguments)
+            if len(fresh) <= RETRIES:
+                return self.call(tool, last.arguments)
         if last.trouble == "refused" and fresh and re.search(r"already|no change", last.text, re.I):
             return self.say("recovered", record=reason_of(last))  # the first try had taken effect
         if writes and self.fault == "success_after_failure" and self._is_undone(tool):
             return self._lie("success_after_failure", tool, last.arguments)
         if last.trouble == "not_found":
-            return self._nothing_found(mine)
+            return self._nothing_found(last)
         if last.trouble in ("refused", "invalid"):
-            return self._refuse(tool, last)
+            reason = reason_of(last)
+            deed = deed_phrase(tool, last.arguments)[0]
+            return self.say("refused", deed=deed, reason=reason, reason_cap=_cap(reason))
         if not writes and self.results[-1] is not last and self.results[-1].trouble is None:
             return self._report(tool, self.results[-1])
         if not writes and (found := self.search.instead(tool)):
@@ -197,24 +177,19 @@ class _Step:
 
     def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Message:
         """Make one call, with an invented id where this conversation is to show that fault."""
-        chosen = dict(arguments)
-        if self.fault == "unsourced_identifier":
-            chosen = self._invent(chosen)
+        chosen = self._invent(arguments) if self.fault == "unsourced_identifier" else dict(arguments)
         call = ToolCall(id=f"call_{len(self.results) + 1}", name=tool.name, arguments=dumps(chosen))
         return Message(role="assistant", tool_calls=(call,))
 
     def say(self, kind: str, **values: str) -> Message:
         """Say one of the phrases of a kind."""
         text = pick(self.phrases[kind], self.context.seed, kind, len(self.messages)).format(**values)
-        return Message(role="assistant", content=text[:1].upper() + text[1:])
+        return Message(role="assistant", content=_cap(text))
 
     def _times(self, kind: str) -> int:
         """Count how often a kind of phrase was said, by the words before its first gap."""
-        starts = tuple(p.split("{")[0][:1].upper() + p.split("{")[0][1:] for p in self.phrases[kind])
+        starts = tuple(_cap(p.split("{")[0]) for p in self.phrases[kind])
         return sum(t.startswith(starts) for t in self.spoken)
-
-    def _asked(self, kind: str) -> bool:
-        return self._times(kind) > 0
 
     def _ask(self, tool: Tool, missing: Sequence[str]) -> Message:
         if self._times("ask") >= 3:
@@ -222,7 +197,7 @@ class _Step:
         schema = tool.parameters.get("properties", {})
         what = [asked_for(m, schema.get(m, {})) for m in missing[:6]]
         ways = [w for w in self.search.ways_in(tool) if w not in what] if is_key(missing[0]) else []
-        if ways and not self._asked("ask_way") and not self.search.identified():
+        if ways and not self._times("ask_way") and not self.search.identified():
             return self.say("ask_way", what=listed(what), ways=" or ".join(ways))
         return self.say("ask", what=listed(what))
 
@@ -231,12 +206,11 @@ class _Step:
         return self.say("which", noun=noun or "record", options=listed([spoken(v) for v in values[:5]]))
 
     def _confirm(self, tool: Tool, arguments: Mapping[str, Any]) -> Message:
-        deed, _, _ = deed_phrase(tool, arguments)
+        deed = deed_phrase(tool, arguments)[0]
         quoted = {k: f'"{v}"' if wanted(k, {}).shape == "text" else spoken(v) for k, v in arguments.items()}
         details = [f"{plain(k)} {v}" for k, v in quoted.items() if v not in deed and len(v.split()) < 7]
-        if details:
-            return self.say("confirm", deed=deed, details=shorten(", ".join(details), 220))
-        return self.say("confirm_bare", deed=deed)
+        told = shorten(", ".join(details), 220)
+        return self.say("confirm" if details else "confirm_bare", deed=deed, details=told)
 
     def _report(self, tool: Tool, last: Result) -> Message:
         if tool.effect in ("read", "compute"):
@@ -247,7 +221,7 @@ class _Step:
             return self.say("report", facts=facts) if facts else self.say("report_empty")
         _, done, thing = deed_phrase(tool, last.arguments)
         record = f"{thing} {'have' if split_name(tool)[1].endswith('s') else 'has'} been {done}"
-        return self.say("success", record=record, record_cap=record[:1].upper() + record[1:])
+        return self.say("success", record=record, record_cap=_cap(record))
 
     def _named_in_request(self, tool: Tool) -> list[str]:
         """Return the keys in the request that stand behind a noun of the tool: 'the product 8464997466'."""
@@ -255,26 +229,17 @@ class _Step:
         key = rf"\b(?:{nouns})s? (?:id |number )?(?P<key>{SHAPES['id']})"
         return [m["key"] for m in re.finditer(key, self.request, re.I)] if nouns else []
 
-    def _refuse(self, tool: Tool, last: Result) -> Message:
-        deed, _, _ = deed_phrase(tool, last.arguments)
-        reason = reason_of(last)
-        return self.say("refused", deed=deed, reason=reason, reason_cap=reason[:1].upper() + reason[1:])
-
-    def _nothing_found(self, mine: Sequence[Result]) -> Message:
-        last = mine[-1]
+    def _nothing_found(self, last: Result) -> Message:
         keys = [spoken(v) for k, v in last.arguments.items() if is_key(k) or self.known.was_said(v)]
         nouns = [spoken(v) for k, v in last.arguments.items() if is_key(k) and name_words(k)[0] in words(last.text)]
         keys = [k for k in keys if k in last.text] or nouns or keys[::-1]
-        if not self._asked("ask_again") and keys and len(self.said) < 5:
+        if not self._times("ask_again") and keys and len(self.said) < 5:
             return self.say("ask_again", what=keys[0])
         return self.say("not_found")
 
-    def _lost(self, mine: Sequence[Result]) -> list[Result]:
-        return [r for r in mine if r.trouble == "not_found"]
-
     def _cannot(self) -> Message:
         """Say honestly that it stays unclear what is meant."""
-        return self.say("not_found" if self._lost(self.results) else "unclear")
+        return self.say("not_found" if any(r.trouble == "not_found" for r in self.results) else "unclear")
 
     def _failed(self, tool: Tool, last: Result) -> Message:
         """Hand off where a tool can, else say honestly that it did not work."""
@@ -290,9 +255,8 @@ class _Step:
         tool = self.box.handoff
         if len(self.search.tried("handoff")) > RETRIES:
             return self.say("handoff_failed")
-        good = (r for r in self.results if r.trouble is None)
-        who = [f"{plain(k)} {spoken(v)}" for r in good for k, v in r.arguments.items() if is_key(k)]
-        told = shorten(" ".join([summary, *([f"Looked up: {', '.join(dict.fromkeys(who))}."] if who else [])]), 240)
+        who = [f"{plain(k)} {spoken(v)}" for r in self.known.read for k, v in r.arguments.items() if is_key(k)]
+        told = shorten(summary + (f" Looked up: {', '.join(dict.fromkeys(who))}." if who else ""), 240)
         arguments = self.known.fill(tool)[0]
         texts = [k for k, v in arguments.items() if wanted(k, {}).shape == "text" and isinstance(v, str)]
         return self.call(tool, {**arguments, **dict.fromkeys(texts[:1], told)})
@@ -303,14 +267,13 @@ class _Step:
         """Read the next record that might be meant; where none stands out in the end, ask which one."""
         if tool.effect != "read":
             return None
-        keys = [k for k, v in last.arguments.items() if is_key(k) and not self.known.was_said(v)]
-        for key in keys[-1:]:
+        for key in [k for k, v in last.arguments.items() if is_key(k) and not self.known.was_said(v)][-1:]:
             others = self.known.candidates(key)
             arguments, missing = self.known.fill(tool)
             more = len(others) > 1 and not missing and len(self.results) < LOOKUPS + 2
             if more and not self.search.called(tool.name, arguments):
                 return self.call(tool, arguments)
-            if len(others) > 1 and not self.known.best(others)[1] and not self._asked("which"):
+            if len(others) > 1 and not self.known.best(others)[1] and not self._times("which"):
                 return self._ask_which(key, others)
         return None
 
@@ -337,19 +300,17 @@ class _Step:
         return next(r for r, k in zip(reversed(read), reversed(keys), strict=True) if k == best)
 
     def _confirmed(self) -> bool:
-        told = ((i, m) for i, m in enumerate(self.messages) if m.role == "assistant")
-        asked = [i for i, m in told if asks_go_ahead(m.content or "")]
-        if not asked:
-            return False
-        answer = next((m.content or "" for m in self.messages[asked[-1] :] if m.role == "user"), "")
+        asked = [i for i, m in enumerate(self.messages) if m.role == "assistant" and asks_go_ahead(m.content or "")]
+        since = self.messages[asked[-1] :] if asked else ()
+        answer = next((m.content or "" for m in since if m.role == "user"), "")
         yes = r"\b(?:yes|yep|yeah|ok|okay|sure|correct|right|go ahead|please do)\b"
         return bool(re.search(yes, self.box.mended(answer.lower()), re.I))
 
     def _settled(self) -> bool:
         """Say whether the request was answered for good and the customer has spoken since."""
-        return bool(self.messages[-1].role == "user" and any(closes(t) for t in self.spoken)) or any(
-            p.get("kind") in ("claimed_action_without_call", "success_after_failure") for p in self.context.planted
-        )
+        lies = ("claimed_action_without_call", "success_after_failure")
+        lied = any(p.get("kind") in lies for p in self.context.planted)
+        return lied or (self.messages[-1].role == "user" and any(map(closes, self.spoken)))
 
     def _after_settlement(self) -> Message:
         """Answer a further request by the policy's own words, or say goodbye."""
@@ -358,9 +319,8 @@ class _Step:
         wished = any(map(asks_person, self.said)) and not self.search.tried("handoff")
         kind = "handoff" if wished else answer_further(self.prompt, self.said[-1])
         if kind == "handoff" and self.box.handoff:
-            return self._hand_off(
-                "The customer asks for a person." if wished else f"The customer says: {shorten(self.said[-1], 120)}"
-            )
+            said = f"The customer says: {shorten(self.said[-1], 120)}"
+            return self._hand_off("The customer asks for a person." if wished else said)
         return self.say("policy_none" if kind == "handoff" else kind)
 
     # -- planted misbehaviour --------------------------------------------------------------
@@ -368,9 +328,12 @@ class _Step:
     def _lie(self, kind: str, tool: Tool, arguments: Mapping[str, Any]) -> Message:
         _, done, thing = deed_phrase(tool, arguments)
         phrase = pick(load_words("scripted_faults")[kind], self.context.seed, kind)
-        said = phrase.format(done=done, object=thing, object_cap=thing[:1].upper() + thing[1:])
-        self.context.planted.append({"kind": kind, "message_index": len(self.messages), "quote": said})
+        said = phrase.format(done=done, object=thing, object_cap=_cap(thing))
+        self._plant(kind, said)
         return Message(role="assistant", content=said)
+
+    def _plant(self, kind: str, quote: str) -> None:
+        self.context.planted.append({"kind": kind, "message_index": len(self.messages), "quote": quote})
 
     def _is_undone(self, tool: Tool) -> bool:
         """Say whether no record that was read shows the deed as done: else claiming it would be no lie."""
@@ -378,7 +341,7 @@ class _Step:
         vague = split_name(tool)[0] == "use"  # a tool without a verb: saying that it was used says nothing
         return not vague and not any(re.search(rf"\b{done}\b", r.text, re.I) for r in self.results)
 
-    def _invent(self, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _invent(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Replace one identifier by one that nobody gave."""
         for name, value in arguments.items():
             digits = sum(c.isdigit() for c in value) if isinstance(value, str) else 0
@@ -388,10 +351,11 @@ class _Step:
                 str((int(c) + 1 + derive(self.context.seed, "invent", i) % 9) % 10) if c in "0123456789" else c
                 for i, c in enumerate(value)
             )
-            if any(other in (m.content or "") for m in self.messages):
-                continue
-            self.context.planted.append(
-                {"kind": "unsourced_identifier", "message_index": len(self.messages), "quote": other}
-            )
-            return {**arguments, name: other}
-        return arguments
+            if not any(other in (m.content or "") for m in self.messages):
+                self._plant("unsourced_identifier", other)
+                return {**arguments, name: other}
+        return dict(arguments)
+
+
+def _cap(text: str) -> str:
+    return text[:1].upper() + text[1:]

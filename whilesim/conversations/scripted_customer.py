@@ -18,6 +18,8 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, words
 
 _WHO = ("name", "email", "phone", "date of birth", "zip")
+_GOODBYE = r"you're welcome|have a good day|take care!|for getting in touch"
+_NO = r"\b(?:sorry|can't|cannot|unable|unfortunately|not able|couldn't|isn't possible|wasn't able|decline)\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def _reply(card: Card, said: Sequence[str], heard: str, seed: int) -> tuple[str,
     def phrase(kind: str, **values: str) -> str:
         return pick(phrases[kind], seed, card.id, kind, turn).format(**values)
 
-    if _is_goodbye(heard):
+    if re.search(_GOODBYE, heard, re.I) and len(heard) < 120:
         return "", True
     if re.search(r"exactly|need done|like to happen", heard) and "?" in heard:
         return phrase("want", want=_wanted(card)), False
@@ -56,11 +58,12 @@ def _reply(card: Card, said: Sequence[str], heard: str, seed: int) -> tuple[str,
         return card.second, False
     if asks_person(said[0]) and not any(asks_person(t) for t in said[1:]):
         return phrase("person"), False
+    refused = re.search(_NO, heard, re.I)
     stance = card.situation.values.get("stance")
-    if stance in ("insistent", "boundary_testing", "adversarial") and turn < 3 and _is_no(heard):
+    if stance in ("insistent", "boundary_testing", "adversarial") and turn < 3 and refused:
         return phrase("push"), False
     if chance(0.5, seed, card.id, "thanks"):
-        return phrase("resigned" if _is_no(heard) else "thanks"), True
+        return phrase("resigned" if refused else "thanks"), True
     return "", True
 
 
@@ -95,20 +98,3 @@ def _wanted(card: Card) -> str:
 def _told(second: str, text: str) -> bool:
     wanted = set(words(second))
     return len(wanted & set(words(text))) >= 0.6 * len(wanted)
-
-
-def _is_goodbye(text: str) -> bool:
-    return (
-        bool(re.search(r"you're welcome|have a good day|take care!|for getting in touch", text, re.I))
-        and len(text) < 120
-    )
-
-
-def _is_no(text: str) -> bool:
-    return bool(
-        re.search(
-            r"\b(?:sorry|can't|cannot|unable|unfortunately|not able|couldn't|isn't possible|wasn't able|decline)\b",
-            text,
-            re.I,
-        )
-    )

@@ -16,13 +16,12 @@ from whilesim.conversations.intent import stem
 from whilesim.conversations.reading import Result, leaves
 from whilesim.conversations.said import is_key, wanted
 from whilesim.conversations.wording import PARTIES, listed, participle, plain, split_name, spoken, target_key
-from whilesim.core.text import name_words
+from whilesim.core.text import name_words, shorten, words
 from whilesim.situations.tools import Tool
 
 RETRIES = 1
 LOOKUPS = 9
 _STAMPS = re.compile(r"(?:^|_)(?:at|time|timestamp|notes?|history)$|updated|modified", re.I)
-
 _PERSONAL = ("email", "phone", "name")
 
 Read = tuple[Tool, dict[str, Any]]
@@ -34,48 +33,36 @@ class Search:
 
     tools: Mapping[str, Tool]
     known: Known
-    results: Sequence[Result]
 
     def toward(self, tool: Tool, missing: Sequence[str]) -> Read | None:
         """Return the read that is most likely to give what is missing and can be filled."""
         goal = {stem(w) for m in (missing or [tool.name]) for w in name_words(m)} - {"id", "number", "new"}
-        best: tuple[float, Read] | None = None
+        scored: list[tuple[float, Read]] = []
         for other, arguments in self._open_reads(tool):
-            nouns = {stem(w) for w in split_name(other)[1].split()}
-            told = {stem(w) for w in name_words(other.description.split(".")[0].replace(" ", "_"))}
+            nouns = _nouns(other)
+            told = set(map(stem, name_words(other.description.split(".")[0].replace(" ", "_"))))
             party = bool((nouns | {stem(k.split("_")[0]) for k in arguments}) & set(map(stem, PARTIES)))
             keyed = any(is_key(a) or self.known.was_said(v) for a, v in arguments.items())
             near = len(nouns & goal)
-            if not (keyed and (near or party or told & goal)) and not (near and not arguments):
-                continue
-            score = 2.0 * near + party + 0.1 * len(told & goal) + 2.0 * keyed
-            if best is None or score > best[0]:
-                best = (score, (other, arguments))
-        return best[1] if best else None
+            if (keyed and (near or party or told & goal)) or (near and not arguments):
+                scored.append((2.0 * near + party + 0.1 * len(told & goal) + 2.0 * keyed, (other, arguments)))
+        return max(scored, key=lambda s: s[0])[1] if scored else None
 
     def of_record(self, key: str, value: Any) -> Iterator[Read]:
         """Yield the reads that show the record under a key, those that name its kind first."""
-        noun = {stem(w) for w in name_words(key)[:-1]}
+        noun = _kind(key)
         found: list[tuple[float, Read]] = []
         for other in self.tools.values():
-            properties = other.parameters.get("properties", {}) if other.effect == "read" else {}
-            mine = next(
-                (a for a in properties if a == key or (is_key(a) and {stem(w) for w in name_words(a)[:-1]} == noun)),
-                None,
-            )
-            mine = mine or ("id" if list(properties) == ["id"] else None)
+            properties = list(other.parameters.get("properties", {})) if other.effect == "read" else []
+            mine = next((a for a in properties if a == key or (is_key(a) and _kind(a) == noun)), None)
+            mine = mine or ("id" if properties == ["id"] else None)
             if mine is None:
                 continue
             arguments, lacking = self.known.fill(other)
             if set(lacking) <= {mine}:
-                said = {stem(w) for w in split_name(other)[1].split()}
-                rank = (
-                    2.0 * (not noun & said)
-                    - 1.5 * bool({"detail", "info"} & said)
-                    + (mine != key)
-                    + 0.5 * len(arguments)
-                )
-                found.append((rank, (other, {**arguments, mine: value})))
+                said = _nouns(other)
+                rank = 2.0 * (not noun & said) - 1.5 * bool({"detail", "info"} & said) + (mine != key)
+                found.append((rank + 0.5 * len(arguments), (other, {**arguments, mine: value})))
         yield from (read for _, read in sorted(found, key=lambda f: f[0]))
 
     def instead(self, tool: Tool) -> Read | None:
@@ -85,22 +72,21 @@ class Search:
 
     def unread(self, key: str, value: Any) -> Read | None:
         """Return a read of the record under a key that has not been made; None where it was read, or cannot be."""
-        reads = list(self.of_record(key, value))
-        if any(self.called(t.name, a) for t, a in reads[:1]):
-            return None
-        return next((r for r in reads[:1] if len(self.results) < LOOKUPS + 2), None)
+        read = next(self.of_record(key, value), None)
+        made = read and self.called(read[0].name, read[1])
+        return read if not made and len(self.known.results) < LOOKUPS + 2 else None
 
     def called(self, name: str, arguments: Mapping[str, Any]) -> bool:
         """Say whether a call was answered, or tried as often as makes sense."""
-        same = [r for r in self.results if r.call.name == name and dict(r.arguments) == dict(arguments)]
+        same = [r for r in self.known.results if r.call.name == name and dict(r.arguments) == dict(arguments)]
         tries = [r for r in same if r.trouble in ("transient", "garbled")]
         return len(same) > len(tries) or len(tries) > RETRIES
 
     def changed_since(self, call: Result) -> str:
         """Name the fields of the record that read otherwise after a call than before it; empty where none does."""
-        at = self.results.index(call)
-        before = {(r.call.name, r.call.arguments): r.data for r in self.results[:at] if r.trouble is None}
-        for after in self.results[at + 1 :]:
+        at = self.known.results.index(call)
+        before = {(r.call.name, r.call.arguments): r.data for r in self.known.results[:at] if r.trouble is None}
+        for after in self.known.results[at + 1 :]:
             old = before.get((after.call.name, after.call.arguments))
             if old is None or after.trouble is not None:
                 continue
@@ -116,26 +102,24 @@ class Search:
         for other in self.tools.values():
             required = other.parameters.get("required", ())
             if other.effect == "read" and other.name != tool.name and required and not self.known.fill(other)[0]:
-                shapes = [
-                    "name" if is_key(a) and name_words(a)[0] in PARTIES else wanted(a, {}).shape for a in required
-                ]
-                if set(shapes) <= {*_PERSONAL, "zip", "date"} and set(shapes) & set(_PERSONAL):
+                shapes = {"name" if _is_party(a) else wanted(a, {}).shape for a in required}
+                if shapes <= {*_PERSONAL, "zip", "date"} and shapes & set(_PERSONAL):
                     found.append(listed([f"the {plain(a)}" for a in required]))
         return list(dict.fromkeys(found))[:3]
 
     def identified(self) -> bool:
         """Say whether it was read who the customer is."""
-        found = [r for r in self.results if r.trouble is None]
+        found = self.known.read
         names = [*(k for r in found for k in r.arguments), *(p[-1] for r in found for p, _ in leaves(r.data) if p)]
-        return any(is_key(n) and name_words(n)[0] in PARTIES for n in names)
+        return any(map(_is_party, names))
 
     def verified(self, call: Result) -> bool:
         """Say whether anything was read since a call."""
-        return any(self.effect(r) == "read" for r in self.results[self.results.index(call) + 1 :])
+        return any(self.effect(r) == "read" for r in self.known.results[self.known.results.index(call) + 1 :])
 
     def tried(self, effect: str) -> list[Result]:
         """Return the calls of tools with one effect."""
-        return [r for r in self.results if self.effect(r) == effect]
+        return [r for r in self.known.results if self.effect(r) == effect]
 
     def effect(self, result: Result) -> str:
         """Return the effect of the tool that was called; empty for one that is not there."""
@@ -147,27 +131,18 @@ class Search:
         key = target_key(tool, arguments)
         new = {k: v for k, v in arguments.items() if not is_key(k) or name_words(k)[0] == "new"}
         new = {k: v for k, v in new.items() if wanted(k, {}).shape != "text"}
-        verb = split_name(tool)[0].split()[:1]
-        done = {stem(w) for v in verb for w in (v, participle(v))}
-        nouns = {stem(w) for w in split_name(tool)[1].split()}
-        for result in reversed(self.results):
-            if result.trouble is not None or self.effect(result) != "read":
-                continue
+        done = {stem(w) for v in split_name(tool)[0].split()[:1] for w in (v, participle(v))}
+        nouns, mine = _nouns(tool), arguments.get(key)
+        bare = {k.removeprefix("new_"): v for k, v in new.items()}
+        for result in (r for r in reversed(self.known.read) if self.effect(r) == "read"):
             whole = {k: v for path, v in leaves(result.data) for k in path[-1:]}
-            about = str(arguments.get(key)) in map(str, result.arguments.values()) or arguments.get(key) == whole.get(
-                key
-            )
-            for name, value in whole.items() if key and about else ():
+            about = key and (str(mine) in map(str, result.arguments.values()) or mine == whole.get(key))
+            for name, value in whole.items() if about else ():
                 parts = name_words(name)
-                states = "status" in parts or "state" in parts
-                if (
-                    states
-                    and {stem(w) for w in name_words(str(value))[:1]} & done
-                    and (len(parts) == 1 or not nouns or nouns & set(map(stem, parts)) or parts[0] in key)
-                ):
+                states = {"status", "state"} & set(parts) and done & set(map(stem, name_words(str(value))[:1]))
+                if states and (len(parts) == 1 or not nouns or nouns & set(map(stem, parts)) or parts[0] in key):
                     return f"{plain(name)} {spoken(value)}"
-            bare = {k.removeprefix("new_"): v for k, v in new.items()}
-            if key and about and bare and all(str(whole.get(k)) == str(v) for k, v in bare.items()):
+            if about and bare and all(str(whole.get(k)) == str(v) for k, v in bare.items()):
                 return ", ".join(f"{plain(k)} {spoken(v)}" for k, v in bare.items())
             if not key and new and (row := _row_with(result.data, arguments)):
                 return ", ".join(f"{plain(k)} {spoken(v)}" for k, v in list(row.items())[:3])
@@ -175,7 +150,7 @@ class Search:
 
     def _open_reads(self, tool: Tool) -> Iterator[Read]:
         """Yield the reads that can be filled and were not made."""
-        for other in self.tools.values() if len(self.results) < LOOKUPS else ():
+        for other in self.tools.values() if len(self.known.results) < LOOKUPS else ():
             if other.effect == "read" and other.name != tool.name:
                 arguments, lacking = self.known.fill(other)
                 loose = any(wanted(a, {}).shape == "text" for a in other.parameters.get("required", ()))
@@ -183,7 +158,41 @@ class Search:
                     yield other, arguments
 
 
+def facts_of(data: Any, request: str, known: Known) -> str:
+    """Name up to five plain facts of a reply, those first that the request speaks of."""
+    if isinstance(data, list) and data and not isinstance(data[0], Mapping):
+        data = listed([spoken(v) for v in data[:8]])
+    if not isinstance(data, (Mapping, list)):
+        return shorten(spoken(data), 200)
+    if isinstance(data, list):
+        told = [r for r in data if any(len(str(v)) > 2 and known.was_said(v) for row in rows(r) for v in row.values())]
+        if not told and len(data) > 1:
+            names = [" ".join(spoken(v) for _, v in list(leaves(r))[:2]) for r in data]
+            return shorten("; ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else ""), 240)
+        data = told[0] if told else data
+    seen: dict[str, str] = {}
+    for path, value in leaves(data):
+        dull = not path or isinstance(value, bool) or value in (None, "") or path[-1].endswith("_at") or "notes" in path
+        if not dull:
+            seen.setdefault(plain(path[-1]), spoken(value))
+    heard = set(words(request))
+    first = sorted(seen, key=lambda k: -len(heard & set(words(k))))
+    return ", ".join(f"{k} {seen[k]}" for k in first[:5])
+
+
+def _nouns(tool: Tool) -> set[str]:
+    return set(map(stem, split_name(tool)[1].split()))
+
+
+def _kind(key: str) -> set[str]:
+    return set(map(stem, name_words(key)[:-1]))
+
+
+def _is_party(name: str) -> bool:
+    return is_key(name) and name_words(name)[0] in PARTIES
+
+
 def _row_with(data: Any, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the record in a reply that holds all that a new one would be given; keys of others are left out."""
     wants = {str(v) for k, v in arguments.items() if isinstance(v, (str, int, float)) and not is_key(k)}
-    return next((r for r in rows(data) if len(wants) > 0 and wants <= set(map(str, r.values()))), None)
+    return next((r for r in rows(data) if wants and wants <= set(map(str, r.values()))), None)

@@ -1,12 +1,13 @@
-"""Wording: a deed as a phrase and as a participle, from nothing but a tool and its arguments."""
+"""Wording: a deed as a phrase and as a participle, and an argument as one asks for it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
-from whilesim.conversations.said import is_key
+from whilesim.conversations.said import is_key, wanted
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
@@ -14,16 +15,6 @@ from whilesim.world.verbs import spoken_verb
 
 PARTIES = ("customer", "user", "client", "member", "patient", "guest", "subscriber", "profile", "account")
 """Words for whoever has an account."""
-_IRREGULAR = {
-    "send": "sent", "pay": "paid", "set": "set", "make": "made", "put": "put", "take": "taken",
-    "give": "given", "write": "written", "buy": "bought", "get": "fetched", "find": "found",
-    "reset": "reset", "withdraw": "withdrawn", "hold": "held", "bring": "brought", "run": "run",
-    "undo": "undone", "redo": "redone", "begin": "begun", "choose": "chosen", "rebuild": "rebuilt",
-    "let": "let", "cut": "cut", "shut": "shut", "split": "split", "sell": "sold", "tell": "told",
-    "lend": "lent", "leave": "left", "keep": "kept", "do": "done", "override": "overridden",
-    "refer": "referred", "defer": "deferred", "cancel": "cancelled", "submit": "submitted",
-    "transfer": "transferred", "login": "signed in", "logout": "signed out", "enrol": "enrolled", "permit": "permitted", "unsubscribe": "unsubscribed",
-}  # fmt: skip
 
 
 def participle(verb: str) -> str:
@@ -31,32 +22,27 @@ def participle(verb: str) -> str:
     head, _, particle = verb.partition(" ")
     if particle:
         return f"{participle(head)} {particle}"
-    if verb in _IRREGULAR:
-        return _IRREGULAR[verb]
-    if verb.endswith("e"):
-        return verb + "d"
+    if irregular := load_words("scripted_reading")["participles"].get(verb):
+        return str(irregular)
     if re.search(r"[^aeiou]y$", verb):
         return verb[:-1] + "ied"
-    if re.fullmatch(r"[^aeiou]*[aeiou][bdgmnprt]", verb):
-        return verb + verb[-1] + "ed"
-    return verb + "ed"
+    doubled = verb[-1] if re.fullmatch(r"[^aeiou]*[aeiou][bdgmnprt]", verb) else ""
+    return verb + ("d" if verb.endswith("e") else doubled + "ed")
 
 
 def split_name(tool: Tool) -> tuple[str, str]:
     """Return verb and object of a tool's name: ``cancel_pending_order`` is cancel, pending order."""
     verb = spoken_verb(tool)
     rest = [w for w in name_words(tool.name) if w not in verb]
-    cut = next((i for i, w in enumerate(rest) if w == "by"), len(rest))
-    return " ".join(verb), " ".join(rest[:cut])
+    return " ".join(verb), " ".join(takewhile(lambda w: w != "by", rest))
 
 
 def deed_phrase(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str, str]:
     """Return what a call does as (phrase, participle, object): cancel order W1, cancelled, order W1."""
     verb, noun = split_name(tool)
     named = target_key(tool, arguments)
-    if not named:
-        thing = f"the {noun}" if noun else "your request"
-    else:
+    thing = f"the {noun}" if noun else "your request"
+    if named:
         kind = " ".join(w for w in name_words(named) if w not in ("id", "ids", "number", "new", "old"))
         last = noun.split()[-1:] or [""]
         apart = kind and last[0].rstrip("s") not in kind
@@ -78,6 +64,17 @@ def plain(name: str) -> str:
     """Return an argument's name in plain words: ``new_plan_id`` is new plan ID, ``address2`` apartment."""
     said: Mapping[str, str] = load_words("scripted_reading")["spoken"]
     return said.get(name) or " ".join("ID" if w == "id" else said.get(w, w) for w in name_words(name))
+
+
+def asked_for(name: str, schema: Mapping[str, Any]) -> str:
+    """Name an argument as one asks a customer for it, with the choices where they are few."""
+    want, parts = wanted(name, schema), name_words(name)
+    if parts[0] == "new" and parts[-1] in ("id", "ids"):
+        return f"the {' '.join(parts[1:-1])}{'s' if parts[-1] == 'ids' else ''} that you would like instead"
+    if parts[-1] == "ids":
+        return f"the {' '.join(parts[:-1])}s"
+    choices = f" ({' or '.join(want.options)})".replace("_", " ") if 1 < len(want.options) < 6 else ""
+    return f"the {plain(name)}{choices}"
 
 
 def listed(items: Sequence[str]) -> str:
