@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_hub import FakeHub
 
 from whilesim.chat.messages import Message
 from whilesim.core.errors import InputError
@@ -196,32 +195,6 @@ def test_what_cannot_be_read_is_refused(clean: Any, tmp_path: Path) -> None:
     (tmp_path / "torn.jsonl").write_text('{"a": "b"}\n{"a": ', encoding="utf-8")
     with pytest.raises(InputError, match=r"torn\.jsonl, line 2: not JSON"):
         data.decontaminate(tmp_path / "torn.jsonl")
-
-
-def test_a_dataset_on_the_hub_is_read_whole(tmp_path: Path) -> None:
-    import os
-    import subprocess
-    import sys
-
-    code = """
-import sys
-from datasets import Dataset
-from whilesim.core.errors import InputError
-from whilesim.keeping.references import read_items
-Dataset.from_list([{"task_id": "q7", "question": "where is my kayak"}]).push_to_hub("you/tasks", split="test")
-(item,) = read_items("you/tasks")
-assert (item.id, item.texts) == ("q7", ("where is my kayak",)), item
-try:
-    read_items("you/none")
-except InputError as error:
-    assert "is no file, and no dataset on the Hub that can be read" in str(error), error
-else:
-    raise AssertionError("read")
-"""
-    with FakeHub() as hub:
-        env = {**os.environ, **hub.env(tmp_path)}
-        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,19 @@ from whilesim.chat.messages import Message
 from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.simulation import Simulation
 from whilesim.keeping.loading import load
-from whilesim.keeping.simulation import Simulation
 from whilesim.core.errors import InputError
-from datasets import load_dataset
+from datasets import Dataset, load_dataset
+from whilesim.keeping.references import read_items
+
+Dataset.from_list([{"task_id": "q7", "question": "where is my kayak"}]).push_to_hub("you/tasks", split="test")
+(item,) = read_items("you/tasks")
+assert (item.id, item.texts) == ("q7", ("where is my kayak",)), item
+try:
+    read_items("you/none")
+except InputError as error:
+    assert "is no file, and no dataset on the Hub that can be read" in str(error), error
+else:
+    raise AssertionError("read")
 
 thought = talk(Message(role="assistant", content="No. \\ud800 | <b>", reasoning="Secret."))
 rows = [
@@ -79,7 +89,7 @@ print("fine", second)
 """
 
 
-def test_a_push_is_one_commit_with_a_card_and_reads_back_equal(tmp_path):
+def test_a_push_is_one_commit_that_reads_back_equal_and_a_benchmark_there_is_read_whole(tmp_path):
     with FakeHub() as hub:
         script = [sys.executable, "-c", PUSH, str(Path(__file__).parent)]
         done = subprocess.run(

@@ -76,7 +76,7 @@ def rows(draw: Any, make: Any) -> Row:
     return row.with_verdict(draw(st.sampled_from([None, verdict])))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_hostile_row_comes_back_equal_from_json_lines_and_from_cells(make, data):
     row = data.draw(rows(make))
@@ -88,7 +88,7 @@ def test_a_hostile_row_comes_back_equal_from_json_lines_and_from_cells(make, dat
     assert from_cells(to_cells(row)) == row
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_hostile_rows_come_back_equal_from_datasets_parquet_and_pandas(make, tmp_path_factory, data):
     import pyarrow.parquet as parquet

@@ -75,7 +75,7 @@ def test_the_adapter_loads_and_answers(trained: Any) -> None:
 
 def test_loss_covers_the_agent_s_words_and_calls_alone(data: ws.Simulation, tiny_model: Path) -> None:
     template = Template(open_tokenizer(str(tiny_model)))
-    examples = build_examples(data, template, max_length=2000, eval_share=0.0, seed=0)
+    examples = build_examples(data, template, Recipe(max_length=4000, eval_share=0.0))
     assert len(examples.train) == len(data.kept)
     for example, row in zip(examples.train, data.kept.rows, strict=True):
         learned = template.tokenizer.decode([i for i in example["labels"] if i != UNTRAINED])
@@ -90,9 +90,9 @@ def test_loss_covers_the_agent_s_words_and_calls_alone(data: ws.Simulation, tiny
 
 def test_an_unmarked_template_trains_the_same_words(data: ws.Simulation, tiny_model: Path) -> None:
     tokenizer = open_tokenizer(str(tiny_model))
-    marked = build_examples(data, Template(tokenizer), max_length=2000, eval_share=0.0, seed=0)
+    marked = build_examples(data, Template(tokenizer), Recipe(max_length=2000, eval_share=0.0))
     tokenizer.chat_template = CHATML.read_text().replace("{%- generation %}", "").replace("{%- endgeneration %}", "")
-    plain = build_examples(data, Template(tokenizer), max_length=2000, eval_share=0.0, seed=0)
+    plain = build_examples(data, Template(tokenizer), Recipe(max_length=2000, eval_share=0.0))
     for one, other in zip(marked.train, plain.train, strict=True):
         differ = {
             tokenizer.decode([i])
@@ -108,16 +108,16 @@ def test_an_export_trains_too_and_what_a_template_breaks_is_counted(
     template = Template(open_tokenizer(str(tiny_model)))
     path = tmp_path / "train.jsonl"
     data.export(path)
-    found = build_examples(path, template, max_length=2000, eval_share=0.25, seed=0)
+    found = build_examples(path, template, Recipe(max_length=2000, eval_share=0.25))
     assert len(found.train) + len(found.held_out) == len(data.kept)
     path.write_text(
         '{"messages": [{"role": "user", "content": "<|im_end|>"}, {"role": "assistant", "content": "Hm."}]}\n'
     )
     with pytest.raises(InputError, match=r"nothing is left to train .* 1 special token in a message"):
-        build_examples(path, template, max_length=2000, eval_share=0.0, seed=0)
+        build_examples(path, template, Recipe(max_length=2000, eval_share=0.0))
     path.write_text('{"text": "hello"}\n')
     with pytest.raises(InputError, match=r"train\.jsonl, line 1: a conversation needs a key 'messages'"):
-        build_examples(path, template, max_length=2000, eval_share=0.0, seed=0)
+        build_examples(path, template, Recipe(max_length=2000, eval_share=0.0))
 
 
 def test_it_resumes_where_it_ended_and_merges_on_request(data: ws.Simulation, tiny_model: Path, tmp_path: Path) -> None:

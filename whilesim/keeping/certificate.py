@@ -14,9 +14,9 @@ stance, history and axes of the user's own count by the card.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 from whilesim.chat.messages import read_messages
@@ -24,7 +24,7 @@ from whilesim.core.jsontext import parse_object
 from whilesim.core.text import fold
 from whilesim.grading.outcome import observe_end
 from whilesim.keeping.manifest import Manifest, Pair
-from whilesim.keeping.rows import Row
+from whilesim.keeping.rows import Row, leaves
 from whilesim.situations.tools import Tool
 from whilesim.world.oracle import Oracle
 
@@ -104,13 +104,12 @@ def happened(row: Row, tools: Sequence[Tool]) -> dict[str, bool]:
     values = row.situation
     if "tool" not in values:
         return dict.fromkeys(values, True)
-    calls = [c for m in row.messages for c in m.get("tool_calls", ())]
-    mine = [c["id"] for c in calls if c["function"]["name"] == values["tool"]]
+    mine = [c["id"] for c in row.calls if c["function"]["name"] == values["tool"]]
     fails = values.get("tool_condition") in _FAILING
     met = {
         "tool": bool(mine) or _rightly_refused(row, tools),
         "tool_condition": any(not fails or call in row.failed_calls for call in mine),
-        "world_state": bool(mine) or any(_names_record(c["function"]["arguments"], row) for c in calls),
+        "world_state": bool(mine) or any(_names_record(c["function"]["arguments"], row) for c in row.calls),
     }
     return {axis: met.get(axis, True) for axis in values}
 
@@ -153,18 +152,7 @@ def _rightly_refused(row: Row, tools: Sequence[Tool]) -> bool:
 def _names_record(arguments: str, row: Row) -> bool:
     """Say whether a call's arguments hold something that the customer or the oracle knows the record by."""
     oracle = row.to_oracle() or Oracle()
-    known = [*row.card.facts.values()]
-    for rule in (*oracle.must_call, *oracle.must_not_call):
-        known += rule.arguments.values()
-    names = {fold(str(value)) for value in known}
-    return any(len(said) > 2 and said in names for said in map(fold, _leaves(parse_object(arguments))))
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list):
-        for item in value:
-            yield from _leaves(item)
-    elif value is not None:
-        yield str(value)
+    rules = (rule.arguments.values() for rule in (*oracle.must_call, *oracle.must_not_call))
+    names = {fold(str(value)) for value in chain(row.card.facts.values(), *rules)}
+    told = (fold(str(leaf)) for leaf in leaves(parse_object(arguments)))
+    return any(len(said) > 2 and said in names for said in told)

@@ -22,6 +22,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ class Decontamination:
         for layer in self.layers:
             counts = f"{layer.found:>7}{layer.alone:>7}" if layer.ran else f"{'-':>7}{'-':>7}"
             lines.append(f"  {layer.name:<12}{counts}  {layer.could}")
-        for row_id, seen in [*self.evidence.items()][:3]:
+        for row_id, seen in islice(self.evidence.items(), 3):
             told = "; ".join(f"{e.layer} with {e.item!r}: {e.quote!r}" for e in seen)
             lines.append(f"  {row_id}: {shorten(told, 200)}")
         return "\n".join(lines)
@@ -176,9 +177,9 @@ def _seen(rows: Sequence[Row], index: _Index, layer: str, hits: _Hits) -> dict[s
     cards: dict[tuple[str, ...], set[str]] = defaultdict(set)  # what the agent says, and for which cards
     all_hits: list[tuple[Row, tuple[str, ...], str]] = []
     for row in rows:
-        mine = _mine(row)
+        mine = _short_runs(_common(row))
         opening = next((m for m in row.messages if m["role"] == "user"), None)
-        for message in _spoken(row):
+        for message in (m for m in row.messages if m["role"] in ("user", "assistant") and m["content"]):
             for words in hits(tokens(message["content"]), message is opening):
                 if not _is_shared(words, mine):
                     all_hits.append((row, words, message["role"]))
@@ -217,7 +218,7 @@ def _same_names(rows: Sequence[Row], items: Sequence[Item]) -> _Found:
     found = {}
     for row in rows if len(index) else ():
         told = [m["content"] or "" for m in row.messages[1:]] + [dumps(row.card.facts)]
-        told += [call["function"]["arguments"] for m in row.messages for call in m.get("tool_calls", ())]
+        told += [call["function"]["arguments"] for call in row.calls]
         both = identifiers("\n".join(told), index.held)
         both = both and both - identifiers(_common(row), index.held)
         if both:
@@ -230,7 +231,8 @@ def _same_calls(rows: Sequence[Row], items: Sequence[Item], tools: Sequence[Tool
     changing = {tool.name for tool in tools if tool.effect in ("write", "handoff")}
     reading = {tool.name for tool in tools} - changing
     by_customer = {call.name for item in items for call in item.calls if call.customer}
-    wanted = _Index((_deeds(item.calls, reading), item.id) for item in items if _deeds(item.calls, reading))
+    asked = ((frozenset(call for call in item.calls if call.name not in reading), item.id) for item in items)
+    wanted = _Index((deeds, item) for deeds, item in asked if deeds)
     known = {deeds for deeds in wanted.held if {d.name for d in deeds} & (changing | by_customer)}
     telling = {deeds for deeds in known if any(d.named for d in deeds) or len(deeds) >= _BARE}
     by_deed: dict[Call, list[frozenset[Call]]] = defaultdict(list)
@@ -239,12 +241,8 @@ def _same_calls(rows: Sequence[Row], items: Sequence[Item], tools: Sequence[Tool
     found = {}
     for row in rows if telling else ():
         done = frozenset(_done(row, changing, by_customer))
-        fits = (
-            deeds
-            for deed in done
-            for deeds in by_deed[deed]
-            if deeds == done or (deeds < done and any(d.named for d in deeds))
-        )
+        some = chain.from_iterable(by_deed[deed] for deed in done)
+        fits = (deeds for deeds in some if deeds == done or (deeds < done and any(d.named for d in deeds)))
         best = max(fits, key=lambda deeds: (len(deeds), sorted(d.told for d in deeds)), default=None)
         if best is not None:
             found[row.id] = wanted.evidence("structure", best, ", ".join(sorted(d.told for d in best)))
@@ -255,23 +253,14 @@ def _same_calls(rows: Sequence[Row], items: Sequence[Item], tools: Sequence[Tool
     return f"{len(telling)} sets of calls; {silent + without} items expect none, or none that would tell", found
 
 
-def _deeds(calls: Iterable[Call], reading: set[str]) -> frozenset[Call]:
-    return frozenset(call for call in calls if call.name not in reading)
-
-
 def _done(row: Row, changing: set[str], by_customer: set[str]) -> Iterator[Call]:
-    for message in row.messages:
-        for call in message.get("tool_calls", ()):
-            told = call["function"]
-            if told["name"] in changing and call["id"] not in row.failed_calls:
-                yield read_call(told["name"], parse_object(told["arguments"]) or {})
+    for call in row.calls:
+        told = call["function"]
+        if told["name"] in changing and call["id"] not in row.failed_calls:
+            yield read_call(told["name"], parse_object(told["arguments"]) or {})
     for made in row.customer_calls:
         if made.name in by_customer:
             yield read_call(made.name, parse_object(made.arguments) or {}, customer=True)
-
-
-def _spoken(row: Row) -> Iterator[Mapping[str, Any]]:
-    return (m for m in row.messages if m["role"] in ("user", "assistant") and m["content"])
 
 
 def _asked(row: Row) -> Iterator[str]:
@@ -283,17 +272,13 @@ def _grams(words: tuple[str, ...], size: int) -> Iterator[tuple[str, ...]]:
     return (words[i : i + size] for i in range(len(words) - size + 1))
 
 
-def _mine(row: Row) -> frozenset[tuple[str, ...]]:
-    """Return the short runs of words that a row's policy and tools hold."""
-    return _short_runs(_common(row))
-
-
 @lru_cache(maxsize=64)
 def _short_runs(text: str) -> frozenset[tuple[str, ...]]:
     return frozenset(_grams(tokens(text), _SHARED))
 
 
 def _common(row: Row) -> str:
+    """Return what a row's policy and tools say."""
     return "\n".join([*(m["content"] or "" for m in row.messages[:1]), dumps(row.tools)])
 
 

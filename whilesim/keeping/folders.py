@@ -92,15 +92,18 @@ def read_folder(folder: Path) -> tuple[Sequence[Row], Manifest | None, dict[str,
     return rows, Manifest.read(manifest) if manifest.exists() else None, grades
 
 
+def write_folder(folder: Path, played: Sequence[Row], manifest: Manifest, grades: Mapping[str, Grade] | None) -> None:
+    """Write a folder that :func:`read_folder` reads."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_rows(folder / "rows.jsonl", played)
+    if grades is not None:
+        write_grades(folder / "verdicts.jsonl", (grades[row.id] for row in played if row.id in grades))
+    manifest.write(folder / "manifest.json")
+
+
 def write_rows(path: Path, played: Iterable[Row]) -> int:
     """Write ``rows.jsonl``, verdicts left to ``verdicts.jsonl``, whole or not at all; return how many."""
     return write_lines(path, (row.with_verdict(None, usage=Usage()).to_json() for row in played))
-
-
-def append_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Add rows to ``rows.jsonl``, as they were played."""
-    with path.open("ab") as out:
-        out.write(b"".join(dumps(row.to_json()).encode() + b"\n" for row in rows))
 
 
 def write_grades(path: Path, grades: Iterable[Grade]) -> None:
@@ -108,10 +111,10 @@ def write_grades(path: Path, grades: Iterable[Grade]) -> None:
     write_lines(path, map(asdict, grades))
 
 
-def append_grade(path: Path, grade: Grade) -> None:
-    """Add one line to ``verdicts.jsonl`` while grading lasts, so that a paid answer is not lost."""
-    with path.open("a", encoding="utf-8", newline="\n") as out:
-        out.write(dumps(asdict(grade)) + "\n")
+def append_lines(path: Path, values: Iterable[Mapping[str, Any]]) -> None:
+    """Add lines to either file at once: rows played later, or a paid answer while grading lasts."""
+    with path.open("ab") as out:
+        out.write(b"".join(dumps(value).encode() + b"\n" for value in values))
 
 
 def _finished(path: Path, read: Callable[[Any], T]) -> Iterator[T]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
 
@@ -20,7 +20,7 @@ from whilesim.core.errors import InputError, JudgeError, ModelError
 from whilesim.core.seeds import derive
 from whilesim.grading.checks.findings import Finding
 from whilesim.grading.judge import Evidence, Judgement, judge, judge_name
-from whilesim.grading.outcome import violations
+from whilesim.grading.outcome import Violation, violations
 from whilesim.grading.rubric import Rubric
 from whilesim.grading.trust import Case
 from whilesim.grading.verdicts import Verdict, decide, oppose
@@ -113,13 +113,16 @@ async def grade_rows(
             continue
         before = known.get(row.id)
         spent = before.usage if before else Usage()  # what earlier judges cost stays on the bill
-        blank = Grade(id=row.id, verdict=None, findings=tuple(_weighed(row, how)), usage=spent)
-        found = _unread_verdict(row, blank.findings, how)
+        weights = ((finding, how.severity.get(finding.check, finding.severity)) for finding in row.findings)
+        findings = tuple(replace(finding, severity=weight) for finding, weight in weights if weight != "ignore")
+        blank = Grade(id=row.id, verdict=None, findings=findings, usage=spent)
+        found = _unread_verdict(row, findings, how)
         if found is None:
             survivors.append((row, blank))
         else:
             done(replace(blank, verdict=found))
-    chosen, judge_now, waiting = _share([row.id for row, _ in survivors], how), how.judge, []
+    ranked = sorted((row.id for row, _ in survivors), key=lambda row_id: (derive(how.seed, "judged", row_id), row_id))
+    chosen, judge_now, waiting = set(ranked[: math.ceil(how.fraction * len(ranked))]), how.judge, []
     for row, blank in survivors:
         read = known[row.id].verdict if row.id in known else None
         if read is not None and read.judge == judge_now:
@@ -140,25 +143,18 @@ def judged_case(row: Row, how: Grading) -> Case | None:
     return Case(id=row.id, evidence=_evidence(row, row.findings, how), judgement=told, key=_key(row))
 
 
-def _weighed(row: Row, how: Grading) -> Iterator[Finding]:
-    for finding in row.findings:
-        weight = how.severity.get(finding.check, finding.severity)
-        if weight != "ignore":
-            yield replace(finding, severity=weight)
+def oracle_violations(row: Row, tools: Sequence[Tool]) -> list[Violation]:
+    """Return what a row did against its oracle."""
+    oracle = row.to_oracle()
+    return violations(oracle, read_messages(row.messages), tools, row.failed_calls) if oracle else []
 
 
 def _unread_verdict(row: Row, findings: Sequence[Finding], how: Grading) -> Verdict | None:
     """Return the verdict of findings, oracle, or of nobody where there is no judge; else None."""
-    oracle = row.to_oracle()
-    against = violations(oracle, read_messages(row.messages), how.tools, row.failed_calls) if oracle else []
+    against = oracle_violations(row, how.tools)
     if how.chat is None:
-        return decide(findings, against, None, oracle, how.rubric)
+        return decide(findings, against, None, row.to_oracle(), how.rubric)
     return oppose(findings, against)
-
-
-def _share(ids: Sequence[str], how: Grading) -> set[str]:
-    ranked = sorted(ids, key=lambda row_id: (derive(how.seed, "judged", row_id), row_id))
-    return set(ranked[: math.ceil(how.fraction * len(ids))])
 
 
 async def _judge_all(waiting: Sequence[tuple[Row, Grade]], how: Grading, done: Callable[[Grade], None]) -> None:
@@ -172,12 +168,9 @@ async def _judge_all(waiting: Sequence[tuple[Row, Grade]], how: Grading, done: C
 
     first = await _together(read(*each) for each in waiting[:_FIRST])
     if len(first) == _FIRST and all(grade.verdict is None for grade in first):
-        msg = (
-            f"the judge {how.model!r} gave no verdict on its first {_FIRST} rows, and would hardly give one "
-            f"on the next. The first time: {first[0].why}. It answered {first[0].raw[:300]!r}. "
-            "Give another judge: data.grade(judge=...)"
-        )
-        raise JudgeError(msg)
+        msg = f"the judge {how.model!r} gave no verdict on its first {_FIRST} rows, and would hardly give one on the next. "
+        msg += f"The first time: {first[0].why}. It answered {first[0].raw[:300]!r}. "
+        raise JudgeError(msg + "Give another judge: data.grade(judge=...)")
     await _together(read(*each) for each in waiting[_FIRST:])
 
 

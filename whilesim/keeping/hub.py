@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
@@ -79,35 +79,36 @@ def push(
         raise InputError(f"{repo!r} names no dataset on the Hub. Type 'owner/name'.")
     fit = [row for row in rows if not row.loose_calls]
     if not fit:
-        msg = f"none of {len(rows)} rows can be published: there is nothing to train on. Look at data.ledger."
-        raise InputError(msg)
+        raise InputError(
+            f"none of {len(rows)} rows can be published: there is nothing to train on. Look at data.ledger."
+        )
     told = fit if reasoning else [_without_reasoning(row) for row in fit]
     parts = {name: [told[i] for i in part] for name, part in split_rows(fit, splits, manifest.seed).items()}
     counts = {name: len(part) for name, part in parts.items()}
-    if dry_run:
-        manifest = _with_push(manifest, [], counts, "")
-        card = _card(fit, manifest, repo, counts)
-        return Push(repo=repo, revision="", replaced="", rows=counts, left_out=len(rows) - len(fit), card=card)
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
-    hub = HfApi()
-    _patiently(lambda: hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
-    present = _present(hub, repo)
+    hub = None if dry_run else HfApi()
+    if hub is not None:
+        _patiently(lambda: hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
+    present = [] if hub is None else _present(hub, repo)
     replaced, pushes = "", []
-    if "manifest.json" in present:
+    if hub is not None and "manifest.json" in present:
         replaced = str(hub.repo_info(repo, repo_type="dataset").sha)
         pushes = Manifest.read(hub.hf_hub_download(repo, "manifest.json", repo_type="dataset")).record.get("pushes", [])
-    manifest = _with_push(manifest, pushes, counts, replaced)
-    card = _card(fit, manifest, repo, counts)
+    pushes = [*pushes, {"rows": counts, "whilesim": manifest.whilesim, "replaced": replaced}]
+    manifest = manifest.model_copy(update={"record": {**manifest.record, "pushes": pushes}})
+    card, out = _card(fit, manifest, repo, counts), len(rows) - len(fit)
+    done = Push(repo=repo, revision="", replaced=replaced, rows=counts, left_out=out, card=card)
+    if hub is None:
+        return done
     with tempfile.TemporaryDirectory() as folder:
         files = _write_files(Path(folder), parts, manifest, card)
         old = {path for path in present if re.fullmatch(r"data/.*\.parquet", path)} - set(files)
         operations: list[Any] = [CommitOperationAdd(path, file) for path, file in files.items()]
         operations += [CommitOperationDelete(path) for path in sorted(old)]
-        message = f"Push {len(pushes) + 1}: {len(fit)} rows"
+        message = f"Push {len(pushes)}: {len(fit)} rows"
         commit = _patiently(lambda: hub.create_commit(repo, operations, commit_message=message, repo_type="dataset"))
-    out = len(rows) - len(fit)
-    return Push(repo=repo, revision=commit.oid, replaced=replaced, rows=counts, left_out=out, card=card)
+    return replace(done, revision=commit.oid)
 
 
 def pull(repo: str) -> tuple[list[Row], Manifest]:
@@ -157,11 +158,6 @@ def _patiently(call: Callable[[], T]) -> T:
     raise AssertionError("the last try returns or raises")
 
 
-def _with_push(manifest: Manifest, pushes: Sequence[Any], counts: Mapping[str, int], replaced: str) -> Manifest:
-    told = [*pushes, {"rows": counts, "whilesim": manifest.whilesim, "replaced": replaced}]
-    return manifest.model_copy(update={"record": {**manifest.record, "pushes": told}})
-
-
 def _present(hub: Any, repo: str) -> list[str]:
     """Return the paths in a repository, refusing one whose files are not ours to replace."""
     present: list[str] = _patiently(lambda: hub.list_repo_files(repo, repo_type="dataset"))
@@ -205,6 +201,8 @@ def _card(rows: Sequence[Row], manifest: Manifest, repo: str, counts: Mapping[st
         "configs": [{"config_name": "default", "data_files": configs}],
     }
     states = [row.state for row in rows]
+    kinds = {"texture": [row.persona.texture for row in rows]}
+    kinds |= {axis: [row.situation.get(axis, "") for row in rows] for axis in ("stance", "clause")}
     named = {(role, getattr(row.provenance, role)) for row in rows for role in _ROLES}
     return render_page(
         "dataset_card",
@@ -216,16 +214,11 @@ def _card(rows: Sequence[Row], manifest: Manifest, repo: str, counts: Mapping[st
         holes=manifest.record.get("certificate", {}).get("holes", [])[:_HOLES],
         models=sorted((role, name, _terms(name, manifest)) for role, name in named if name),
         axes=manifest.axes,
-        kinds={name: Counter(values).most_common() for name, values in _kinds(rows).items() if any(values)},
+        kinds={name: Counter(values).most_common() for name, values in kinds.items() if any(values)},
         messages=median(len(row.messages) for row in rows),
         seed=manifest.seed,
         notes=manifest.notes,
     )
-
-
-def _kinds(rows: Sequence[Row]) -> dict[str, list[str]]:
-    told = {"texture": [row.persona.texture for row in rows]}
-    return told | {axis: [row.situation.get(axis, "") for row in rows] for axis in ("stance", "clause")}
 
 
 def _terms(model: str, manifest: Manifest) -> str:

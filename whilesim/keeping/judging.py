@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from whilesim.chat.loop import run
 from whilesim.core.errors import InputError
 from whilesim.grading.rubric import read_rubric
 from whilesim.grading.trust import Reader, Trust, measure_trust, read_labels
-from whilesim.keeping.folders import append_grade, write_grades
+from whilesim.keeping.folders import append_lines, write_grades
 from whilesim.keeping.grades import Grade, Grading, Weight, grade_rows, judged_case
 from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.rows import Row
@@ -65,17 +66,17 @@ def name_model(model: Any) -> str:
 
 
 def grade_played(
-    played: Iterable[Row], known: Mapping[str, Grade], how: Grading, path: Path | None
+    played: Iterable[Row], known: Mapping[str, Grade], how: Grading, folder: Path | None
 ) -> dict[str, Grade]:
-    """Grade rows and return all grades, the known ones included; ``path`` is ``verdicts.jsonl``."""
-    made = dict(known)
+    """Grade rows and return all grades, the known ones included; in ``folder`` they stand as soon as they are made."""
+    made, path = dict(known), folder and folder / "verdicts.jsonl"
     if path is not None:  # whole lines only: what follows is appended
         write_grades(path, made.values())
 
     def done(grade: Grade) -> None:
         made[grade.id] = grade
         if path is not None and grade.verdict is not None and grade.verdict.judge:
-            append_grade(path, grade)
+            append_lines(path, [asdict(grade)])
 
     run(_and_close(grade_rows(played, known, how, done), how))
     if path is not None:

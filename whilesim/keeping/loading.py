@@ -42,11 +42,8 @@ def concat(parts: Sequence[Simulation | str | os.PathLike[str]]) -> Simulation:
     rows = [row for part in simulations for row in part.rows]
     twice = [row_id for row_id, n in Counter(row.id for row in rows).items() if n > 1]
     if twice:
-        msg = (
-            f"row {twice[0]!r} stands in two simulations. Shards of one plan have rows of their own; rows of two "
-            "plans cannot be one simulation: export each."
-        )
-        raise InputError(msg)
+        msg = f"row {twice[0]!r} stands in two simulations. Shards of one plan have rows of their own; "
+        raise InputError(msg + "rows of two plans cannot be one simulation: export each.")
     manifest = join_manifests([part.manifest for part in simulations])
     if any(part.is_part for part in simulations):
         manifest = manifest.of_part()

@@ -8,7 +8,7 @@ again on another machine.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any, Literal
@@ -16,11 +16,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import dumps, loads
+from whilesim.core.jsontext import dumps, loads, write_whole
 from whilesim.keeping.rows import first_error
 from whilesim.situations.axes import Axis
 from whilesim.situations.policy import Clause, Policy
-from whilesim.situations.tools import Effect, Tool
+from whilesim.situations.tools import Effect, Tool, parse_tools
 
 Pair = tuple[tuple[str, str], ...]
 """Two values that stand on two axes: ``(("tool", "get_order"), ("stance", "upset"))``."""
@@ -81,20 +81,14 @@ class Manifest(BaseModel):
         try:
             return cls.model_validate(loads(Path(path).read_text(encoding="utf-8")))
         except ValueError as error:
-            wrong = (
-                f"cannot be read: {first_error(error)}"
-                if isinstance(error, ValidationError)
-                else f"is not JSON: {error}"
-            )
+            shape = first_error(error) if isinstance(error, ValidationError) else ""
+            wrong = f"cannot be read: {shape}" if shape else f"is not JSON: {error}"
             msg = f"{os.fspath(path)} {wrong}. Restore it, or run again in a new folder."
             raise InputError(msg) from error
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write ``manifest.json``, whole or not at all."""
-        target = Path(path)
-        temporary = target.with_name(target.name + ".part")
-        temporary.write_text(dumps(self.model_dump(), indent=1) + "\n", encoding="utf-8", newline="\n")
-        temporary.replace(target)
+        write_whole(path, [dumps(self.model_dump(), indent=1).encode(), b"\n"])
 
     def of_part(self) -> Manifest:
         """Return the manifest of rows that are all there is from now on, whatever was planned."""
@@ -107,6 +101,11 @@ class Manifest(BaseModel):
         pairs = {pair for first, second in combinations(values, 2) for pair in product(first, second)}
         cannot = {frozenset(((a, u), (b, v))) for a, u, b, v in self.infeasible}
         return {pair for pair in pairs if frozenset(pair) not in cannot}
+
+    def tools(self, wire: Sequence[Mapping[str, Any]]) -> tuple[Tool, ...]:
+        """Return wrapped tools, each with the effect that it had then."""
+        names = {tool["function"]["name"] for tool in wire}
+        return parse_tools(wire, effects={k: v for k, v in self.effects.items() if k in names}) if wire else ()
 
     def policy(self, text: str) -> Policy:
         """Return the policy whose text this is, with the clauses as they were read then."""

@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any, Literal
 
-from whilesim.chat.messages import read_messages
 from whilesim.core.jsontext import dumps
 from whilesim.core.text import fold
-from whilesim.grading.outcome import violations
+from whilesim.keeping.grades import oracle_violations
 from whilesim.keeping.ledger import is_spoiled
 from whilesim.keeping.rows import Row
 from whilesim.situations.tools import Tool
@@ -73,10 +72,8 @@ def _kept(rows: Iterable[Row]) -> list[Row]:
 def first_wrong(row: Row, tools: Sequence[Tool]) -> int | None:
     """Return where a dropped row first went wrong, by finding or else by oracle; None where nobody says."""
     found = [f.message_index for f in row.findings if f.severity == "drop"]
-    oracle = row.to_oracle()
-    if not found and oracle is not None and row.verdict is not None and row.verdict.rule.startswith("oracle:"):
-        against = violations(oracle, read_messages(row.messages), tools, row.failed_calls)
-        found = [violation.message_index for violation in against]
+    if not found and row.verdict is not None and row.verdict.rule.startswith("oracle:"):
+        found = [violation.message_index for violation in oracle_violations(row, tools)]
     return min(found, default=None)
 
 

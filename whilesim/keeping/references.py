@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,8 @@ from whilesim.keeping.rows import Row
 
 FREE = 5
 """Words from which an argument is prose, and says nothing of what a call does."""
-_TOKEN = re.compile(
-    r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]|\w+(?:['’]\w+)*"
-)  # scripts without spaces: by character
+# scripts without spaces: by character
+_TOKEN = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]|\w+(?:['’]\w+)*")
 _CALL = re.compile(r"(assistant|user):(\w+)\((\{.*\})\)", re.DOTALL)
 _DATE = re.compile(
     r"(?:19|20)\d\d([-/.])\d\d?\1\d\d?(?:[T ]\d\d:\d\d(?::\d\d)?)?|\d\d?([-/.])\d\d?\2(?:19|20)\d\d|\d+[.,]\d+|\d\d?:\d\d(?::\d\d)?"
@@ -116,9 +116,8 @@ _names = lru_cache(maxsize=1 << 14)(identifiers)  # thousands of tasks may share
 
 def read_call(name: str, arguments: Mapping[str, Any], *, customer: bool = False) -> Call:
     """Return a call as it is compared."""
-    told = dumps(
-        {key: said for key, value in sorted(arguments.items()) if (said := _spelt(value)) not in (None, "", [])}
-    )
+    spelt = ((key, _spelt(value)) for key, value in sorted(arguments.items()))
+    told = dumps({key: said for key, said in spelt if said not in (None, "", [])})
     return Call(name, f"{name}({told})", bool(identifiers(told)), customer)
 
 
@@ -136,7 +135,7 @@ def _read(name: str) -> Iterator[Any]:
             value = [line for line in text.splitlines() if line.strip()]
         yield from _unwrapped(value)
     elif re.fullmatch(r"[\w.-]+/[\w.-]+", name) and path.suffix not in (".json", ".txt"):
-        yield from _hub_rows(name)
+        yield from chain.from_iterable(_hub_parts(name))
     else:
         raise InputError(f"there is no file {name!r} to compare with. Type a path, a list, or 'owner/name' on the Hub.")
 
@@ -150,16 +149,14 @@ def _unwrapped(value: Any) -> Iterable[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _hub_rows(name: str) -> Iterator[Any]:
+def _hub_parts(name: str) -> Any:
     from datasets import load_dataset
 
     try:
-        parts = load_dataset(name)
+        return load_dataset(name).values()
     except (OSError, ValueError) as error:  # what datasets and the Hub raise for what is not there
         msg = f"{name!r} is no file, and no dataset on the Hub that can be read: {shorten(str(error), 160)}"
         raise InputError(msg) from error
-    for part in parts.values():
-        yield from part
 
 
 def _texts(value: Any, words: Mapping[str, Any]) -> Iterator[str]:

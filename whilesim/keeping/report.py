@@ -61,7 +61,8 @@ class Piece:
 
 def glance(rows: Sequence[Row], summary: str) -> str:
     """Return a summary and three conversations as a piece of a page, for a notebook."""
-    return render_page("glance", summary=summary, talks=_talks(rows, FEW))
+    talks = [{"row": row, "turns": _turns(row)} for row in _choose(rows, FEW)]
+    return render_page("glance", summary=summary, talks=talks)
 
 
 def tell_few(rows: Sequence[Row]) -> list[str]:
@@ -69,7 +70,7 @@ def tell_few(rows: Sequence[Row]) -> list[str]:
     lines = []
     for row in _choose(rows, FEW):
         said = [m["content"] for m in row.messages[1:] if m["content"]]
-        calls = [call["function"]["name"] for m in row.messages for call in m.get("tool_calls", ())]
+        calls = [call["function"]["name"] for call in row.calls]
         told = [repr(shorten(said[0], 60)), *calls, repr(shorten(said[-1], 60))] if said else calls
         lines.append(f"  {row.id} {row.state}: {' > '.join(told)}")
     return lines
@@ -91,10 +92,6 @@ def mark(text: str, found: Sequence[tuple[str, str]]) -> list[Piece]:
         spans.append((start, start + len(quote), reason) if start >= 0 else (0, len(text), reason))
     cuts = sorted({0, len(text), *(cut for start, end, _ in spans for cut in (start, end))})
     return [Piece(text[a:b], tuple(r for start, end, r in spans if start <= a and b <= end)) for a, b in pairwise(cuts)]
-
-
-def _talks(rows: Sequence[Row], count: int) -> list[dict[str, Any]]:
-    return [{"row": row, "turns": _turns(row)} for row in _choose(rows, count)]
 
 
 def _choose(rows: Sequence[Row], count: int) -> list[Row]:

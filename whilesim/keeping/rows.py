@@ -12,7 +12,7 @@ as the model wrote them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -253,8 +253,12 @@ class Row(Part):
     @property
     def loose_calls(self) -> tuple[str, ...]:
         """Ids of the calls whose arguments are no JSON object: such a row is never exported."""
-        calls = (c for m in self.messages for c in m.get("tool_calls", ()))
-        return tuple(c["id"] for c in calls if parse_object(c["function"]["arguments"]) is None)
+        return tuple(c["id"] for c in self.calls if parse_object(c["function"]["arguments"]) is None)
+
+    @property
+    def calls(self) -> list[Mapping[str, Any]]:
+        """The agent's calls in order, as they stand in its messages."""
+        return [call for message in self.messages for call in message.get("tool_calls", ())]
 
     def has_calls(self, patterns: Sequence[str]) -> bool:
         """Say whether calls that fit the patterns were made in this order, others between them or not.
@@ -265,18 +269,15 @@ class Row(Part):
         Raises:
             InputError: A pattern ends in another word.
         """
-        calls = iter([c for m in self.messages for c in m.get("tool_calls", ())])
+        calls = iter(self.calls)
         for pattern in patterns:
             name, _, how = pattern.partition(":")
             if how not in ("", "ok", "error"):
                 raise InputError(f"{pattern!r}: a call went ok or error, not {how!r}. Type '{name}:error'.")
-            fits = (fnmatchcase(c["function"]["name"], name) and how in ("", self._went(c["id"])) for c in calls)
-            if not any(fits):
+            named = (c["id"] for c in calls if fnmatchcase(c["function"]["name"], name))
+            if not any(how in ("", "error" if call in self.failed_calls else "ok") for call in named):
                 return False
         return True
-
-    def _went(self, call_id: str) -> str:
-        return "error" if call_id in self.failed_calls else "ok"
 
     def to_oracle(self) -> Oracle | None:
         """Return the oracle that the row was made with."""
@@ -285,11 +286,9 @@ class Row(Part):
     def with_verdict(self, verdict: Verdict | None, *, usage: Usage | None = None) -> Row:
         """Return the row with another verdict, and with what its judges used."""
         judge = None if verdict is None else verdict.judge
-        changed: dict[str, Any] = {"verdict": verdict}
-        changed["provenance"] = self.provenance.model_copy(update={"judge": judge})
-        if usage is not None:
-            changed["usage"] = self.usage.model_copy(update={"judge": usage})
-        return self.model_copy(update=changed)
+        provenance = self.provenance.model_copy(update={"judge": judge})
+        used = self.usage.model_copy(update={"judge": usage or self.usage.judge})
+        return self.model_copy(update={"verdict": verdict, "provenance": provenance, "usage": used})
 
 
 def first_error(error: ValidationError) -> str:
@@ -319,6 +318,15 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         return sorted((to_plain(v) for v in value), key=repr)
     return str(value)
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield what nested mappings and lists hold, nulls left out."""
+    if isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from leaves(item)
+    elif value is not None:
+        yield value
 
 
 def _opened(value: Any) -> Any:

@@ -18,7 +18,7 @@ from whilesim.keeping.arrow import to_dataset, to_pandas
 from whilesim.keeping.certificate import Certificate
 from whilesim.keeping.decontaminate import Decontamination, find_overlaps
 from whilesim.keeping.export import Export, Format, export_rows
-from whilesim.keeping.folders import RowFile, append_rows, join_grades, select_rows, write_grades, write_rows
+from whilesim.keeping.folders import RowFile, append_lines, join_grades, select_rows, write_folder
 from whilesim.keeping.grades import Grade, Grading, Weight, grades_of
 from whilesim.keeping.hub import Push, push
 from whilesim.keeping.judging import choose_judge, grade_played, hold_against, open_grading
@@ -29,7 +29,7 @@ from whilesim.keeping.report import explain_row, glance, tell_few
 from whilesim.keeping.rows import Row, State
 from whilesim.keeping.splits import near_duplicates, split_rows
 from whilesim.keeping.trainable import TrainReport, check_trainable
-from whilesim.situations.tools import Tool, parse_tools
+from whilesim.situations.tools import Tool
 
 Source = str | os.PathLike[str]
 Refiller = Callable[["Simulation", int | None, int | None], "Simulation"]
@@ -85,19 +85,15 @@ class Simulation:
         return iter(self.rows)
 
     def __repr__(self) -> str:
-        return "\n".join([self._summary(), *tell_few(self.rows)])
+        return "\n".join([summarise(self.rows, self.ledger, graded=self.graded), *tell_few(self.rows)])
 
     def _repr_html_(self) -> str:
-        return glance(self.rows, self._summary())
+        return glance(self.rows, summarise(self.rows, self.ledger, graded=self.graded))
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The agent's tools, with the effects that the run knew."""
-        wire = self.rows[0].tools if len(self.rows) else []
-        if not wire:
-            return ()
-        known = {t["function"]["name"] for t in wire}
-        return parse_tools(wire, effects={k: v for k, v in self.manifest.effects.items() if k in known})
+        return self.manifest.tools(self.rows[0].tools) if len(self.rows) else ()
 
     @property
     def kept(self) -> Simulation:
@@ -184,14 +180,10 @@ class Simulation:
         """
         how = self._grading(rubric, judge, fraction, severity)
         if require_admitted and how.judge not in self.manifest.admitted:
-            msg = (
-                f"the judge {how.judge or None!r} has not been admitted, so its verdicts may be worth nothing. "
-                "Type data.trust(labels) with a few dozen rows labelled by people, then grade again."
-            )
-            raise RunError(msg)
-        path = None if self.folder is None else self.folder / "verdicts.jsonl"
+            msg = f"the judge {how.judge or None!r} has not been admitted, so its verdicts may be worth nothing. "
+            raise RunError(msg + "Type data.trust(labels) with a few dozen rows labelled by people, then grade again.")
         self.asked = {"rubric": rubric, "judge": judge, "fraction": fraction, "severity": severity}
-        self.grades, self.graded = grade_played(self._played, self.grades, how, path), True
+        self.grades, self.graded = grade_played(self._played, self.grades, how, self.folder), True
         self.rows = join_grades(self._played, self.grades)
         if self.manifest.record:  # it told of older verdicts
             self.manifest = self.manifest.of_part()
@@ -209,10 +201,7 @@ class Simulation:
         """
         report = hold_against(labels, self.rows, self._grading(rubric, judge))
         if report.admitted:
-            admitted = [*self.manifest.admitted, report.judge]
-            self.manifest = self.manifest.model_copy(update={"admitted": admitted})
-            if self.folder is not None:
-                self.manifest.write(self.folder / "manifest.json")
+            self._describe(admitted=[*self.manifest.admitted, report.judge])
         return report
 
     def refill(self, rows: int | None = None, kept: int | None = None) -> Simulation:
@@ -233,11 +222,10 @@ class Simulation:
 
     def extend(self, rows: Iterable[Row]) -> None:
         """Add rows that were planned and played later; they have no verdicts yet."""
-        counts = {**self.manifest.counts, "planned": self.ledger.planned + len(more := tuple(rows))}
-        self.manifest = self.manifest.model_copy(update={"counts": counts})
+        more = tuple(rows)
         if self.folder is not None:  # they were paid for, and nobody else has them
-            append_rows(self.folder / "rows.jsonl", more)
-            self.manifest.write(self.folder / "manifest.json")
+            append_lines(self.folder / "rows.jsonl", (row.to_json() for row in more))
+        self._describe(counts={**self.manifest.counts, "planned": self.ledger.planned + len(more)})
         self._played = (*self._played, *more)
         self.rows = join_grades(self._played, self.grades)
 
@@ -253,12 +241,8 @@ class Simulation:
         for axis in values:
             if axes and axis not in axes:
                 raise InputError(f"there is no axis {axis!r} to filter by. The axes are {list(axes)}.")
-
-        def is_wanted(row: Row) -> bool:
-            fits = values.items() <= row.situation.items() and row.has_calls(calls)
-            return fits and (wanted is None or wanted(row))
-
-        return self._part(is_wanted)
+        fits = wanted or (lambda _: True)
+        return self._part(lambda row: values.items() <= row.situation.items() and row.has_calls(calls) and fits(row))
 
     def sample(self, n: int, seed: int = 0) -> Simulation:
         """Return ``n`` rows in their order; the seed decides which."""
@@ -275,11 +259,8 @@ class Simulation:
     def distinct(self, threshold: float = 0.8) -> Simulation:
         """Return the rows that nearly repeat no earlier one; how many were left out stands in its notes."""
         twice = near_duplicates(self.rows, threshold)
-        part, told = (
-            self._part(lambda row: row.id not in twice),
-            f"{len(twice)} of {len(self)} rows nearly repeated another",
-        )
-        part.manifest = part.manifest.model_copy(update={"notes": [*part.manifest.notes, told]})
+        part = self._part(lambda row: row.id not in twice)
+        part._describe(notes=[*self.manifest.notes, f"{len(twice)} of {len(self)} rows nearly repeated another"])
         return part
 
     def decontaminate(self, against: Any, *, ngram: int = 8, embedder: Any = "auto") -> Decontamination:
@@ -320,14 +301,8 @@ class Simulation:
 
     def save(self, path: Source) -> None:
         """Write the simulation as a folder that ``load`` reads: rows, verdicts, manifest."""
-        folder = Path(path)
-        folder.mkdir(parents=True, exist_ok=True)
-        write_rows(folder / "rows.jsonl", self._played)
-        if self.graded:
-            grades = (self.grades[row.id] for row in self._played if row.id in self.grades)
-            write_grades(folder / "verdicts.jsonl", grades)
-        record = self._record() if self.is_part else {}
-        self.manifest.model_copy(update={"record": record}).write(folder / "manifest.json")
+        manifest = self._recorded() if self.is_part else self.manifest
+        write_folder(Path(path), self._played, manifest, self.grades if self.graded else None)
 
     def push_to_hub(
         self,
@@ -346,29 +321,30 @@ class Simulation:
             reasoning: Publish what the agent thought, too.
             dry_run: Push nothing, and return the counts and the card.
         """
-        manifest = self.manifest.model_copy(update={"record": self._record()})
-        how = {"private": private, "reasoning": reasoning, "dry_run": dry_run}
-        return push(self.rows, manifest, repo, splits=splits or {"train": 1.0}, **how)
+        parts, manifest = splits or {"train": 1.0}, self._recorded()
+        return push(self.rows, manifest, repo, private=private, splits=parts, reasoning=reasoning, dry_run=dry_run)
 
     def report(self, path: Source) -> Path:
         """Write one HTML page to look at, and return its path."""
-        tables = {"Hand-offs": str(self.handoffs), "Pairs": str(self.certificate)}
-        if self.graded:
-            tables = {"Passes": str(self.pass_at)} | tables
+        tables = {"Passes": str(self.pass_at)} if self.graded else {}
+        tables |= {"Hand-offs": str(self.handoffs), "Pairs": str(self.certificate)}
         return write_report(Path(path), self.rows, self.ledger, self.certificate, self.manifest, tables=tables)
 
-    def _summary(self) -> str:
-        return summarise(self.rows, self.ledger, graded=self.graded)
+    def _describe(self, **changes: Any) -> None:
+        self.manifest = self.manifest.model_copy(update=changes)
+        if self.folder is not None:
+            self.manifest.write(self.folder / "manifest.json")
 
-    def _record(self) -> dict[str, Any]:
-        """Return ledger, certificate and pass rates of the whole run, as its card tells them."""
+    def _recorded(self) -> Manifest:
+        """Return the manifest with ledger, certificate and pass rates of the whole run, as its card tells them."""
         if self.manifest.record:
-            return self.manifest.record
+            return self.manifest
         whole = self.whole
         record: dict[str, Any] = {"ledger": whole.ledger.to_json(), "certificate": whole.certificate.to_json()}
         if whole.asked:
             record["rubric"] = [[c.name, c.weight] for c in read_rubric(whole.asked["rubric"]).criteria]
-        return record | ({"pass_at": str(whole.pass_at)} if whole.graded else {})
+        record |= {"pass_at": str(whole.pass_at)} if whole.graded else {}
+        return self.manifest.model_copy(update={"record": record})
 
     def _grading(
         self, rubric: Any, judge: Any, fraction: float = 1.0, severity: Mapping[str, Weight] | None = None

@@ -42,10 +42,8 @@ def split_rows(
             groups than parts, or a row has no such axis.
     """
     if not shares or any(s <= 0 for s in shares.values()) or abs(sum(shares.values()) - 1) > 1e-6:
-        msg = (
-            f'splits are {dict(shares)!r}; they need shares above 0 that sum to 1. Type {{"train": 0.9, "test": 0.1}}.'
-        )
-        raise InputError(msg)
+        msg = f"splits are {dict(shares)!r}; they need shares above 0 that sum to 1. "
+        raise InputError(msg + 'Type {"train": 0.9, "test": 0.1}.')
     for name in shares:
         if not _NAME.fullmatch(name):
             raise InputError(f"{name!r} cannot be a split's name: use letters, digits and underscores.")
@@ -100,7 +98,7 @@ def near_duplicates(rows: Iterable[Row], threshold: float = 0.8) -> dict[str, st
 def _runs(row: Row) -> frozenset[tuple[str, ...]]:
     """Return the runs of words of a conversation, what was called included."""
     said = [m["content"] or "" for m in row.messages[1:]]
-    called = [c["function"]["name"] + c["function"]["arguments"] for m in row.messages for c in m.get("tool_calls", ())]
+    called = [c["function"]["name"] + c["function"]["arguments"] for c in row.calls]
     words = tokens("\n".join([*said, *called]))
     return frozenset(words[i : i + _RUN] for i in range(max(1, len(words) - _RUN + 1)))
 

@@ -13,10 +13,10 @@ none, they are what each agent turn adds to the text before it.
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -25,7 +25,7 @@ from whilesim.core.errors import InputError, MissingExtra
 from whilesim.core.jsontext import dumps
 from whilesim.core.text import shorten
 from whilesim.keeping.export import wire_message
-from whilesim.keeping.rows import Row
+from whilesim.keeping.rows import Row, leaves
 
 _GENERATION = re.compile(r"\{%-?\s*generation\b")
 _THOUGHT = re.compile(r"<think(?:ing)?>\s*(?!</think)\S")
@@ -40,14 +40,8 @@ class Tokens:
 
     ids: Sequence[int]
     mask: Sequence[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Problems:
-    """What a template makes of a conversation, and why it cannot be trained on; no reason: it can."""
-
-    tokens: Tokens
-    reasons: tuple[str, ...]
+    reasons: tuple[str, ...] = ()
+    """Why it cannot be trained on; none: it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +72,8 @@ class TrainReport:
     def histogram(self) -> tuple[tuple[int, int | None, int], ...]:
         """Rows by tokens: from, below (None: no end), and how many."""
         bounds = (*pairwise(_EDGES), (_EDGES[-1], None))
-        return tuple(
-            (low, high, sum(low <= r.tokens and (high is None or r.tokens < high) for r in self.rows.values()))
-            for low, high in bounds
-        )
+        found = Counter(bisect(_EDGES, r.tokens) - 1 for r in self.rows.values())
+        return tuple((low, high, found[place]) for place, (low, high) in enumerate(bounds))
 
     def __str__(self) -> str:
         broken, cut = len(self.reasons), sum(r.trained_after < r.trained for r in self.rows.values())
@@ -91,16 +83,13 @@ class TrainReport:
         for kind, n in kinds.most_common():
             row_id, said = next((i, w) for i, why in self.reasons.items() for w in why if w.startswith(kind))
             lines.append(f"  {n:>6} {said}  ({row_id})")
-        if not self.rows:
-            return "\n".join(lines)
-        some = list(self.rows.values())
-        lines.append(f"tokens: {_middle(r.tokens for r in some)}; with loss: {_middle(r.trained for r in some)}")
-        lines.append(f"cut at {self.max_length} tokens: {cut} rows lose tokens that carry loss")
-        shown = [(low, high, n) for low, high, n in self.histogram if n]
-        most = max(n for _, _, n in shown)
-        for low, high, n in shown:
-            name = f"{low}-{high - 1}" if high else f"{low} and more"
-            lines.append(f"{name:>15}{n:>7} {'#' * round(_BAR * n / most)}")
+        if self.rows:
+            tokens, trained = ([getattr(r, name) for r in self.rows.values()] for name in ("tokens", "trained"))
+            lines.append(f"tokens: {_middle(tokens)}; with loss: {_middle(trained)}")
+            lines.append(f"cut at {self.max_length} tokens: {cut} rows lose tokens that carry loss")
+        shown = [(f"{low}-{high - 1}" if high else f"{low} and more", n) for low, high, n in self.histogram if n]
+        most = max((n for _, n in shown), default=0)
+        lines += [f"{name:>15}{n:>7} {'#' * round(_BAR * n / most)}" for name, n in shown]
         return "\n".join(lines)
 
 
@@ -121,9 +110,9 @@ def check_trainable(rows: Iterable[Row], model: Any, max_length: int) -> TrainRe
             continue
         thoughts = [m["reasoning"] for m in row.messages if m.get("reasoning")]
         found = find_problems([wire_message(m) for m in row.messages], row.tools, template, max_length, thoughts)
-        if found.tokens.ids:
-            trained, after = sum(found.tokens.mask), sum(found.tokens.mask[:max_length])
-            counted[row.id] = RowTokens(tokens=len(found.tokens.ids), trained=trained, trained_after=after)
+        if found.ids:
+            trained, after = sum(found.mask), sum(found.mask[:max_length])
+            counted[row.id] = RowTokens(tokens=len(found.ids), trained=trained, trained_after=after)
         if found.reasons:
             reasons[row.id] = found.reasons
     mask = "generation" if template.marks else "prefix"
@@ -167,16 +156,10 @@ class Template:
         named = source if isinstance(source, Mapping) else {"default": source}
         self.source = str(named.get("tool_use") or next(iter(named.values())))
         self.marks = bool(_GENERATION.search(self.source))
-
-    @cached_property
-    def special(self) -> tuple[str, ...]:
+        self.special = tuple(token for token in getattr(tokenizer, "all_special_tokens", ()) if len(token) > 1)
         """Tokens that mean something to the model wherever they stand."""
-        return tuple(token for token in getattr(self.tokenizer, "all_special_tokens", ()) if len(token) > 1)
-
-    @cached_property
-    def special_ids(self) -> frozenset[int]:
+        self.special_ids = frozenset[int](getattr(tokenizer, "all_special_ids", ()))
         """The numbers of these tokens."""
-        return frozenset(getattr(self.tokenizer, "all_special_ids", ()))
 
     def render(self, messages: Sequence[Mapping[str, Any]], tools: Any, *, prompt: bool = False) -> str:
         """Return the text of a conversation; with ``prompt``, as the agent's next turn is asked for."""
@@ -201,10 +184,8 @@ class Template:
             made = self.tokenizer.apply_chat_template(list(messages), tools=tools or None, **asked)
             return Tokens(made["input_ids"], made["assistant_masks"])
         text = self.render(messages, tools)
-        spans = [
-            (shared_length(before, text), shared_length(after, text))
-            for _, before, after in self.turns(messages, tools)
-        ]
+        turns = self.turns(messages, tools)
+        spans = [(shared_length(before, text), shared_length(after, text)) for _, before, after in turns]
         try:
             made = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
         except NotImplementedError as error:
@@ -229,7 +210,7 @@ def find_problems(
     template: Template,
     max_length: int,
     thoughts: Sequence[str] = (),
-) -> Problems:
+) -> Tokens:
     """Return a conversation's tokens and what its text lacks or shows, one reason of a kind.
 
     ``messages`` hold arguments as objects; ``thoughts`` is reasoning that must not be seen.
@@ -238,7 +219,7 @@ def find_problems(
         text = template.render(messages, tools)
         turns = list(template.turns(messages, tools))
     except Exception as error:  # a template is somebody's program, and may raise anything
-        return Problems(Tokens((), ()), (f"does not render: {type(error).__name__}: {shorten(str(error), 160)}",))
+        return Tokens((), (), (f"does not render: {type(error).__name__}: {shorten(str(error), 160)}",))
     bare = _bare(text)
     lost = list(_lost(messages, bare, turns))
     absent = [name for tool in tools if not _stands(name := tool["function"]["name"], bare)]
@@ -252,7 +233,7 @@ def find_problems(
     said = "\n".join(str(m["content"]) for m in messages)
     lost += [f"special token in a message: {token!r}" for token in template.special if token in said][:1]
     made = template.tokens(messages, tools)
-    return Problems(made, (*lost, *_untrained(made, template, max_length)))
+    return replace(made, reasons=(*lost, *_untrained(made, template, max_length)))
 
 
 def _untrained(made: Tokens, template: Template, max_length: int) -> Iterator[str]:
@@ -278,17 +259,11 @@ def _lost(messages: Sequence[Mapping[str, Any]], bare: str, turns: Sequence[tupl
     for index, message in enumerate(messages):
         for call in message.get("tool_calls") or ():
             told, bare = call["function"], added[index]
-            if not all(_stands(value, bare) for value in (told["name"], *_leaves(told["arguments"]))):
+            values = (value for value in leaves(told["arguments"]) if not isinstance(value, bool))  # spelt as it likes
+            spelt = (value if isinstance(value, str) else dumps(value) for value in (told["name"], *values))
+            if not all(_stands(value, bare) for value in spelt):
                 yield f"a call is lost: {told['name']} at [{index}]"
                 return
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    if isinstance(value, (dict, list)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(item)
-    elif value is not None and not isinstance(value, bool):  # spelt as the template likes
-        yield value if isinstance(value, str) else dumps(value)
 
 
 def _stands(text: str, bare: str) -> bool:
@@ -300,6 +275,5 @@ def _bare(text: str) -> str:
     return _QUOTING.sub("", text)
 
 
-def _middle(numbers: Iterable[int]) -> str:
-    some = list(numbers)
-    return f"median {median(some):g}, most {max(some)}"
+def _middle(numbers: Sequence[int]) -> str:
+    return f"median {median(numbers):g}, most {max(numbers)}"

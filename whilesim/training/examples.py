@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,43 +19,46 @@ from whilesim.keeping.export import wire_message
 from whilesim.keeping.loading import load
 from whilesim.keeping.simulation import Simulation
 from whilesim.keeping.trainable import Template, find_problems
+from whilesim.training.recipe import Recipe
 
 UNTRAINED = -100
 """The label of a token that carries no loss."""
+
+
+_Example = dict[str, list[int]]
+_Talk = tuple[list[dict[str, Any]], list[dict[str, Any]]]  # messages and tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examples:
     """Rows to train on and to evaluate on, as ``input_ids`` and ``labels``."""
 
-    train: Sequence[Mapping[str, list[int]]]
-    held_out: Sequence[Mapping[str, list[int]]]
-    left_out: Mapping[str, int] = field(default_factory=dict)
+    train: list[_Example]
+    held_out: list[_Example]
+    left_out: Mapping[str, int]
     """Why a row was left out to how many were."""
 
 
-_Talk = tuple[list[dict[str, Any]], list[dict[str, Any]]]  # messages and tools
-
-
-def build_examples(data: Any, template: Template, *, max_length: int, eval_share: float, seed: int) -> Examples:
+def build_examples(data: Any, template: Template, recipe: Recipe) -> Examples:
     """Turn kept rows, or lines of an export, into tokens and labels.
 
     Args:
         data: A simulation, a run folder, a dataset of ours on the Hub, or the path of
             ``export(..., format="trl")``.
-        eval_share: Share of the rows that is held out; situations and twins stay together.
+        recipe: Says where a row is cut, and which share of the rows is held out; situations
+            and twins stay together.
 
     Raises:
         InputError: Nothing is left to train on; says why each row was left out.
     """
     left_out: Counter[str] = Counter()
-    shares = {"train": 1 - eval_share, "eval": eval_share} if eval_share else {"train": 1.0}
-    parts = _talks(data, shares, seed, left_out)
-    made = {name: list(_labelled(talks, template, max_length, left_out)) for name, talks in parts.items()}
+    shares = {"train": 1 - recipe.eval_share, "eval": recipe.eval_share} if recipe.eval_share else {"train": 1.0}
+    parts = _talks(data, shares, recipe.seed, left_out)
+    made = {name: list(_labelled(talks, template, recipe.max_length, left_out)) for name, talks in parts.items()}
     if not made["train"]:
         why = "; ".join(f"{n} {reason}" for reason, n in left_out.most_common()) or "there are no rows"
         raise InputError(f"nothing is left to train {template.name!r} on: {why}. Look at data.verify_for(...).")
-    return Examples(train=made["train"], held_out=made.get("eval", ()), left_out=dict(left_out.most_common()))
+    return Examples(train=made["train"], held_out=made.get("eval", []), left_out=dict(left_out.most_common()))
 
 
 def _talks(data: Any, shares: Mapping[str, float], seed: int, left_out: Counter[str]) -> dict[str, list[_Talk]]:
@@ -81,12 +84,11 @@ def _line(value: Any, where: str) -> _Talk:
 
 def _labelled(
     talks: Iterable[_Talk], template: Template, max_length: int, left_out: Counter[str]
-) -> Iterable[Mapping[str, list[int]]]:
+) -> Iterator[_Example]:
     for messages, tools in talks:
-        problems = find_problems(messages, tools, template, max_length)
-        if problems.reasons:
-            left_out[problems.reasons[0].split(":")[0]] += 1
+        made = find_problems(messages, tools, template, max_length)
+        if made.reasons:
+            left_out[made.reasons[0].split(":")[0]] += 1
             continue
-        ids, mask = problems.tokens.ids[:max_length], problems.tokens.mask[:max_length]
-        labels = [token if one else UNTRAINED for token, one in zip(ids, mask, strict=True)]
-        yield {"input_ids": list(ids), "labels": labels}
+        ids = list(made.ids[:max_length])
+        yield {"input_ids": ids, "labels": [i if one else UNTRAINED for i, one in zip(ids, made.mask, strict=False)]}

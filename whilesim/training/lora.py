@@ -82,21 +82,13 @@ def train(
     what = {"model": model, "recipe": recipe.to_json()}
     _refuse_another(folder, what, resume=resume)
     tokenizer = _with_template(open_tokenizer(model), recipe)
-    examples = build_examples(
-        data,
-        Template(tokenizer),
-        max_length=recipe.max_length,
-        eval_share=recipe.eval_share,
-        seed=recipe.seed,
-    )
+    examples = build_examples(data, Template(tokenizer), recipe)
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "training.json", [dumps(what, indent=1).encode()])
     trainer = _trainer(model, tokenizer, examples, recipe, folder)
     trainer.train(resume_from_checkpoint=bool(resume and list(folder.glob("checkpoint-*"))))
-    if merge:
-        trainer.model.merge_and_unload().save_pretrained(folder)
-    else:
-        trainer.model.save_pretrained(folder)
+    trained = trainer.model.merge_and_unload() if merge else trainer.model
+    trained.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     history = trainer.state.log_history
     done = Trained(
@@ -186,7 +178,6 @@ def _trainer(model: str, tokenizer: Any, examples: Examples, recipe: Recipe, fol
         use_cpu=not on_card,
         seed=recipe.seed,
         report_to="none",
-        disable_tqdm=None,
     )
     adapter = LoraConfig(
         r=recipe.rank,
@@ -198,15 +189,11 @@ def _trainer(model: str, tokenizer: Any, examples: Examples, recipe: Recipe, fol
     return SFTTrainer(
         model=base,
         args=config,
-        train_dataset=_dataset(Dataset, examples.train),
-        eval_dataset=_dataset(Dataset, examples.held_out) if examples.held_out else None,
+        train_dataset=Dataset.from_list(examples.train),
+        eval_dataset=Dataset.from_list(examples.held_out) if examples.held_out else None,
         processing_class=tokenizer,
         peft_config=adapter,
     )
-
-
-def _dataset(kind: Any, examples: Sequence[Mapping[str, list[int]]]) -> Any:
-    return kind.from_list([dict(example) for example in examples])
 
 
 def _path(losses: Sequence[float]) -> str:
