@@ -27,7 +27,7 @@ TOOLS = [
 
 @pytest.fixture(scope="module")
 def data() -> ws.Simulation:
-    return ws.simulate(tools=TOOLS, system_prompt=POLICY, situations=16, rollouts=2, progress=False).grade()
+    return ws.simulate(tools=TOOLS, system_prompt=POLICY, situations=16, rollouts=4, progress=False).grade()
 
 
 def test_openai_s_rules_for_fine_tuning_hold(data: ws.Simulation, tmp_path: Path) -> None:
