@@ -27,7 +27,7 @@ TOOLS = [
 
 @pytest.fixture(scope="module")
 def data() -> ws.Simulation:
-    return ws.simulate(tools=TOOLS, system_prompt=POLICY, situations=16, rollouts=4, progress=False).grade()
+    return ws.simulate(tools=TOOLS, system_prompt=POLICY, situations=30, rollouts=3, progress=False).grade()
 
 
 def test_openai_s_rules_for_fine_tuning_hold(data: ws.Simulation, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_pairs_and_labels_are_taken_by_their_trainer(
     data: ws.Simulation, tiny_model: Path, tmp_path: Path, kind: str
 ) -> None:
     done = data.export(tmp_path / "x.jsonl", format=kind.lower())  # type: ignore[arg-type]
-    assert done.lines >= 2, str(done)
+    assert done.lines >= 1, str(done)
     script = [sys.executable, "-c", PREFERENCES, kind, str(tiny_model), done.path, str(tmp_path / "out")]
     ran = subprocess.run(script, capture_output=True, text=True, env={**os.environ, "HF_HUB_OFFLINE": "1"})
     assert ran.returncode == 0, ran.stderr[-3000:]
