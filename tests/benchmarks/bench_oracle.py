@@ -3,11 +3,13 @@
     python tests/benchmarks/bench_oracle.py [--situations 200] [--seed 0] [--sets demo,retail] [--show 5] [--sensible]
     python tests/benchmarks/bench_oracle.py --twins 30 --sets demo
     python tests/benchmarks/bench_oracle.py --clauses 20 --sets retail
+    python tests/benchmarks/bench_oracle.py --oracles 30 --sets demo
 
 Prints, for each set: how many conversations satisfy the oracle and what the others violate; how
 many planted faults and writes on a wrong record the oracle or a check names. With ``--twins``:
 pairs, what flipped, and how the right action changed. With ``--clauses``: what the oracle leaves
-open where a clause forbids or conditions something.
+open where a clause forbids or conditions something. With ``--oracles``: the oracle in words, how
+the scripted agent ended, and the verdict.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from whilesim.conversations.scripted_customer import ScriptedCustomer
 from whilesim.core.jsontext import dumps
 from whilesim.core.seeds import pick
 from whilesim.grading.checks.run import run_checks
-from whilesim.grading.outcome import violations
+from whilesim.grading.outcome import observe_end, violations
 from whilesim.showcase import demo_policy, demo_tools
 
 SHARED = Path(__file__).parent.parent.parent.parent / "shared"
@@ -199,6 +201,20 @@ def show_clauses(plan: ws.Plan, most: int) -> None:
         print(f"     must {[r.name for r in oracle.must_call]}, open {oracle.open}; {oracle.why}")
 
 
+def show_oracles(plan: ws.Plan, most: int) -> None:
+    """Print the oracle in words, what the scripted agent ended with, and the verdict."""
+    for card in plan.cards[:most]:
+        oracle, trace = plan.oracles[card.id], play_one(plan, card, ScriptedAgent(faults=0.0))
+        end = observe_end(trace.messages, plan.tools, trace.failed_calls or ())
+        found, checks = named(plan, card, trace)
+        wrong = "; ".join([v.reason for v in found] + [f"{c.check}: {c.reason}" for c in checks])
+        print(f"{card.id} {', '.join(v for a, v in card.situation.values.items() if a != 'clause')}")
+        must = ", ".join(f"{r.name}({dumps(dict(r.arguments))})" for r in oracle.must_call) or "nothing"
+        print(f"     right: {' or '.join(oracle.ends)}; must call {must}; {oracle.why} open: {len(oracle.open)}")
+        changed = ", ".join(f"{c.kind} {c.id}.{c.field} = {c.after}" for c in trace.changes[:3]) or "nothing"
+        print(f"     ended {end}; changed {changed}; verdict: {wrong or 'satisfied'}")
+
+
 def main() -> None:
     """Read the command line and print."""
     parser = argparse.ArgumentParser()
@@ -209,6 +225,7 @@ def main() -> None:
     parser.add_argument("--sensible", action="store_true", help="leave faults and wrong records out")
     parser.add_argument("--twins", type=int, default=0)
     parser.add_argument("--clauses", type=int, default=0)
+    parser.add_argument("--oracles", type=int, default=0)
     given = parser.parse_args()
     groups: dict[str, Counter[str]] = {"tau2": Counter(), "demo": Counter(), "corpus": Counter()}
     for name, policy, tools in tool_sets([n for n in given.sets.split(",") if n]):
@@ -221,6 +238,8 @@ def main() -> None:
             show_twins(plan)
         elif given.clauses:
             show_clauses(plan, given.clauses)
+        elif given.oracles:
+            show_oracles(plan, given.oracles)
         else:
             group = "demo" if name == "demo" else "tau2" if name in TAU2 else "corpus"
             groups[group].update(measure(name, plan, given.show, faults=not given.sensible)["sensible"])
