@@ -22,7 +22,9 @@ def refuse(messages: Any) -> str:
 
 def chat(messages: Any) -> str:
     """Be kind, and call nothing."""
-    return "Thank you for your message! I have written that down. Is there anything else that you would like to tell me?"
+    return (
+        "Thank you for your message! I have written that down. Is there anything else that you would like to tell me?"
+    )
 
 
 def main() -> None:

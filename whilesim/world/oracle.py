@@ -187,11 +187,12 @@ def _forbidden(deed: Deed, focus: Focus, agents: Sequence[Deed]) -> tuple[CallRu
 
 
 def _with_stance(oracle: Oracle, values: Mapping[str, str]) -> Oracle:
-    """A customer may be talked out of it, or ask for a person: that widens."""
-    way = values.get("stance", "")
-    if way not in ("boundary_testing", "adversarial", "ambiguous", "mistaken"):
-        return oracle
-    return _widen(oracle, f"Whether the customer's way ({way.replace('_', ' ')}) was met rightly.", ("refused",))
+    """What a customer wants beside the rules may be refused; one who is wrong or unclear can still be helped."""
+    stance = values.get("stance", "")
+    met = f"Whether the customer's way ({stance.replace('_', ' ')}) was met rightly."
+    if stance in ("boundary_testing", "adversarial"):
+        return _widen(oracle, met, ("refused",))
+    return replace(oracle, open=(*oracle.open, met)) if stance in ("ambiguous", "mistaken") else oracle
 
 
 def _with_clause(
