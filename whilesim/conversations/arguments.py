@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -246,7 +246,8 @@ class Known:
             return any(self.was_said(v) for v in (value.values() if isinstance(value, Mapping) else value))
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             return isinstance(value, bool)
-        return re.search(rf"(?<![\w.]){re.escape(str(value).casefold())}(?!\w|\.\d)", self.heard) is not None
+        said = str(value).casefold()  # looked for as it is first: most values are not there at all
+        return said in self.heard and re.search(rf"(?<![\w.]){re.escape(said)}(?!\w|\.\d)", self.heard) is not None
 
 
 def rows(data: Any) -> Iterator[Mapping[str, Any]]:
@@ -276,6 +277,7 @@ def _parts_of(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
     return found if found and set(schema.get("required", ())) <= set(found) else None
 
 
+@lru_cache(maxsize=4096)
 def _key_fit(name: str, path: tuple[str, ...]) -> float:
     """Say how well a field of a reply stands for an argument."""
     key, parts = path[-1], name_words(name)
