@@ -8,8 +8,8 @@ sentence-transformers and a model are there, and how many other cards change wit
 
 from __future__ import annotations
 
-import json
 import statistics
+import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +22,10 @@ from whilesim.cards.embeddings import MODEL, embed
 from whilesim.cards.selection import choose_candidates, spread
 from whilesim.showcase import demo_policy, demo_tools
 
-TAU2 = Path(__file__).parent.parent.parent.parent / "shared" / "tau2"
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from domains import domains
+
 OTHER_RULE = "a parcel that was left with a neighbour must be reported by the customer within nine days"
 
 
@@ -41,16 +44,6 @@ def time_it() -> None:
 def gain(vectors: Any, chosen: Any, each: int = 4) -> str:
     before, after = spread(vectors[::each]), spread(vectors[chosen])
     return f"{before['least']:.3f} {before['mean']:.3f}, {after['least']:.3f} {after['mean']:.3f}"
-
-
-def domains() -> list[tuple[str, str, Any]]:
-    found = [("demo", demo_policy(), demo_tools())]
-    for name in ("telecom", "retail", "airline"):
-        folder = TAU2 / name
-        if folder.is_dir():
-            text = (folder / "policy.md").read_text(encoding="utf-8")
-            found.append((name, text, json.loads((folder / "tools.json").read_text(encoding="utf-8"))))
-    return found
 
 
 def embedders() -> list[str]:

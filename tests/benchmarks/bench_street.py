@@ -7,7 +7,6 @@ Prints what came out at each stage, and how many planted faults the checks found
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import time
@@ -15,20 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import whilesim as ws
-from whilesim.showcase import count_faults, demo_policy, demo_tools
+from whilesim.showcase import count_faults
 
-TAU2 = Path(__file__).parent.parent.parent.parent / "shared" / "tau2"
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
-
-def domains() -> list[tuple[str, str, Any]]:
-    """Name, policy and tools of each domain that is at hand."""
-    found = [("demo", demo_policy(), demo_tools())]
-    for name in ("telecom", "retail", "airline"):
-        folder = TAU2 / name
-        if folder.is_dir():
-            text = (folder / "policy.md").read_text(encoding="utf-8")
-            found.append((name, text, json.loads((folder / "tools.json").read_text(encoding="utf-8"))))
-    return found
+from domains import domains
 
 
 def run(name: str, policy: str, tools: Any, situations: int) -> None:
