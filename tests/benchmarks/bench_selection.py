@@ -8,7 +8,6 @@ sentence-transformers and a model are there, and how many other cards change wit
 
 from __future__ import annotations
 
-import statistics
 import sys
 import time
 from importlib.util import find_spec
@@ -18,15 +17,20 @@ from typing import Any
 import numpy as np
 
 import whilesim as ws
+from whilesim.cards import planning
+from whilesim.cards.desk import Drafts, choose_cards
 from whilesim.cards.embeddings import MODEL, embed
 from whilesim.cards.selection import choose_candidates, spread
-from whilesim.showcase import demo_policy, demo_tools
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from domains import domains
 
-OTHER_RULE = "a parcel that was left with a neighbour must be reported by the customer within nine days"
+OTHER_RULES = {
+    "must": "a parcel that was left with a neighbour must be reported by the customer within nine days.",
+    "must_not": "Never leave a parcel with a neighbour.",
+    "handoff": "Transfer the customer to a person when a parcel was left with a neighbour.",
+}
 
 
 def time_it() -> None:
@@ -55,38 +59,36 @@ def embedders() -> list[str]:
     return ["hashed", bundled]
 
 
-def texts_of(policy: str, tools: Any) -> tuple[list[str], ws.Plan]:
-    """The texts of all candidates, caught where a plan embeds them, and the plan."""
-    caught: list[str] = []
+def drafts_of(policy: str, tools: Any) -> tuple[Drafts, ws.Plan]:
+    """The candidates of all rows, caught where a plan chooses among them, and the plan."""
+    caught: list[Drafts] = []
 
-    def hand_over(texts: list[str]) -> Any:
-        caught.extend(texts)
-        return embed(texts, "hashed").matrix
+    def choose(desk: Any, drafts: Drafts, embedder: Any) -> Any:
+        caught.append(drafts)
+        return choose_cards(desk, drafts, embedder)
 
-    return caught, ws.plan(tools=tools, system_prompt=policy, embedder=hand_over)
+    planning.choose_cards = choose  # type: ignore[attr-defined]
+    plan = ws.plan(tools=tools, system_prompt=policy, embedder="hashed")
+    return caught[0], plan
 
 
-def change_one_clause() -> None:
-    """How many cards of other clauses change with one clause's text, in the mean over all clauses."""
-    policy, tools = demo_policy(), demo_tools()
-    texts, before = texts_of(policy, tools)
-    chosen, written = [], []
+def change_one_clause(policy: str, tools: Any) -> str:
+    """How many cards of other clauses change with one clause's text, over all clauses."""
+    before = ws.plan(tools=tools, system_prompt=policy, embedder="hashed")
+    changed, cards, left = [], 0, 0
     for clause in before.policy.clauses:
         start, end = clause.span
-        others, after = texts_of(f"{policy[:start]}{OTHER_RULE}.{policy[end:]}", tools)
-        if len(after.policy.clauses) != len(before.policy.clauses):
-            continue  # the new words made another kind of clause
-        pairs = [*zip(before.cards, after.cards, strict=True)]
-        mine = [card.situation.values["clause"] == clause.id for card in before.cards]
-        new = [texts[4 * at : 4 * at + 4] != others[4 * at : 4 * at + 4] for at in range(len(pairs))]
-        moved = [(b.opening, b.second) != (a.opening, a.second) for b, a in pairs]
-        written.append(sum(n and not m for n, m in zip(new, mine, strict=True)))
-        chosen.append(sum(c and not n and not m for c, n, m in zip(moved, new, mine, strict=True)))
-    print(
-        f"one clause's text changed, mean and most of {len(chosen)} clauses, of about 140 other cards: "
-        f"{statistics.mean(chosen):.1f}, {max(chosen)} take another of the same candidates; "
-        f"{statistics.mean(written):.1f}, {max(written)} are written otherwise"
-    )
+        other = OTHER_RULES.get(clause.kind, OTHER_RULES["must"])
+        after = ws.plan(tools=tools, system_prompt=policy[:start] + other + policy[end:], embedder="hashed")
+        if [(c.id, c.kind) for c in after.policy.clauses] != [(c.id, c.kind) for c in before.policy.clauses]:
+            left += 1  # the new words made another kind of clause, so other situations
+            continue
+        pairs = zip(before.cards, after.cards, strict=True)
+        others = [(b, a) for b, a in pairs if b.situation.values["clause"] != clause.id]
+        changed.append(sum(b != a for b, a in others))
+        cards += len(others)
+    told = f"{len(changed)} clauses changed one by one: of {cards:,} other cards {sum(changed)} changed"
+    return f"{told}; {left} could not be changed without another one" if left else told
 
 
 def main() -> None:
@@ -94,13 +96,14 @@ def main() -> None:
     print("\nleast and mean distance of 150 cards: first candidates, chosen of 4")
     names = embedders()
     for domain, policy, tools in domains():
-        texts, _ = texts_of(policy, tools)
+        drafts, _ = drafts_of(policy, tools)
+        texts = [f"{card.opening} {card.second}" for cards in drafts.cards for card in cards]
         for embedder in names:
+            chosen = choose_candidates(embed(drafts.apart, embedder).matrix, [at // 4 for at in range(len(texts))])
             found = embed(texts, embedder)
-            chosen = choose_candidates(found.matrix, [at // 4 for at in range(len(texts))])
             print(f"{domain:<10}{found.name[-24:]:<26}{gain(found.matrix, chosen)}", flush=True)
-    print()
-    change_one_clause()
+    for domain, policy, tools in domains():
+        print(f"{domain:<10}{change_one_clause(policy, tools)}", flush=True)
 
 
 if __name__ == "__main__":

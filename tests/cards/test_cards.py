@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from whilesim.cards.cards import Card, write_card
+from whilesim.cards.cards import Card, write_cards
 from whilesim.cards.needs import RUN, Phrasebook
 from whilesim.cards.personas import Persona, draw_persona
 from whilesim.core.seeds import pick
@@ -78,7 +78,7 @@ def write_some(policy: Policy, tools: Sequence[Tool], count: int, **fixed: str) 
         place = (tool.name, number % 3)
         if place not in worlds:  # a world takes longer to build than a card to write
             worlds[place] = MockWorld(tools, policy, situation, 3, model=model).focus
-        cards.append(write_card(situation, clause, tool, worlds[place], book, seed=5))
+        cards += write_cards(situation, clause, tool, worlds[place], book, seed=5)
     return cards
 
 

@@ -104,9 +104,20 @@ def test_a_rule_of_a_theme_becomes_a_sentence_of_that_theme(rule: str, theme: st
         assert not re.search(never, text, re.I)
 
 
-def test_two_rules_of_one_theme_never_say_the_same() -> None:
+def test_rules_of_one_theme_are_told_apart_by_their_own_words() -> None:
     book, clauses = book_of("Be polite.", "Stay friendly.", "Greet people.", "Use plain language.", "No jargon.")
-    assert len({book.need(c, 0).text for c in clauses}) == 5
+    needs = [book.need(c, 0) for c in clauses]
+    assert len({n.about for n in needs}) == 5
+    assert len({n.text for n in needs}) > 2
+
+
+def test_what_is_said_for_a_rule_hangs_on_no_other_rule() -> None:
+    rules = ["Be polite.", "If the guest is a gold member: one free breakfast.", "Refunds must stay within 50 dollars."]
+    others = ["Boats anchor near the pier.", "Stay friendly.", "If the guest is a gold member: a late checkout."]
+    book, clauses = book_of(*rules)
+    crowded, among = book_of(*others, *rules)
+    for mine, same in zip(clauses, among[3:], strict=True):
+        assert book.need(mine, 0, "s1") == crowded.need(same, 0, "s1")
 
 
 def test_where_no_theme_fits_the_customer_asks_about_what_sets_the_rule_apart() -> None:

@@ -56,13 +56,17 @@ def test_two_cards_that_differ_only_in_the_clause_have_different_goals() -> None
     assert len({goal for _, goal in goals}) == len({clause for clause, _ in goals})
 
 
-def test_changing_one_clause_changes_only_its_cards() -> None:
-    # with more candidates the choice among them weighs all cards against one another
-    before = plan(candidates=1)
-    after = plan(candidates=1, system_prompt=POLICY.replace("50 dollars", "70 dollars"))
-    for old, new in zip(before.cards, after.cards, strict=True):
-        about = "c12" in (old.situation.values["clause"], new.situation.values["clause"])
-        assert about or (old.goal, old.opening, old.second) == (new.goal, new.opening, new.second)
+@pytest.mark.parametrize(
+    ("rule", "other"),
+    [("within 50 dollars", "within 70 dollars"), ("Never promise a date on which", "Never say of a moose that")],
+)
+def test_changing_one_clause_changes_only_its_cards(rule: str, other: str) -> None:
+    before, after = plan(candidates=4), plan(candidates=4, system_prompt=POLICY.replace(rule, other))
+    (clause,) = (o.id for o, n in zip(before.policy.clauses, after.policy.clauses, strict=True) if o.text != n.text)
+    others = [(o, n) for o, n in zip(before.cards, after.cards, strict=True) if o.situation.values["clause"] != clause]
+    assert all(old == new for old, new in others)
+    assert 0 < len(others) < len(before.cards)
+    assert before.cards != after.cards
 
 
 def test_axes_can_be_added_replaced_and_removed() -> None:

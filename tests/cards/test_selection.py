@@ -70,27 +70,6 @@ def test_the_choice_makes_up_most_of_what_the_best_one_could() -> None:
     assert made > 0.6 * possible
 
 
-def test_a_group_leaves_its_first_one_only_for_a_clear_gain() -> None:
-    def turned(angle: float) -> list[float]:
-        return [np.cos(angle), np.sin(angle)]
-
-    near = np.array([turned(0.0), turned(1.0), turned(1.04)])
-    assert choose_candidates(near, [0, 1, 1]).tolist() == [0, 1]
-    assert choose_candidates(np.vstack([near, turned(1.1)]), [0, 1, 1, 1]).tolist() == [0, 3]
-
-
-def test_other_vectors_in_one_group_leave_nearly_all_other_choices_alone() -> None:
-    draw = np.random.default_rng(7)
-    vectors = draw.normal(size=(12, 64))[draw.integers(0, 12, 400)] + draw.normal(size=(400, 64))
-    groups = [at // 4 for at in range(400)]
-    before, changed = choose_candidates(vectors, groups), []
-    for group in range(0, 100, 5):
-        others = vectors.copy()
-        others[4 * group : 4 * group + 4] = draw.normal(size=(4, 64))
-        changed.append(int((np.delete(choose_candidates(others, groups) != before, group)).sum()))
-    assert np.mean(changed) < 3
-
-
 def test_the_same_vectors_give_the_same_choice_whatever_their_last_bits() -> None:
     vectors = np.random.default_rng(3).normal(size=(80, 16))
     groups = [at // 4 for at in range(80)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from whilesim.cards.cards import write_card
+from whilesim.cards.cards import write_cards
 from whilesim.cards.needs import Phrasebook
 from whilesim.cards.writer import Request, phrase_cards
 from whilesim.chat.messages import Message
@@ -45,8 +45,8 @@ def request(stance: str = "hurried", history: str = "prior_failure") -> Request:
     values = {"clause": clause.id, "tool": tool.name, "stance": stance, "history": history}
     situation = Situation(id="s0001", values=values)
     focus = MockWorld(TOOLS, POLICY, situation, 3).focus
-    cards = [write_card(situation, clause, tool, focus, BOOK, seed=0, candidate=n) for n in range(2)]
-    return Request(cards=tuple(cards), clause=clause, tool=tool)
+    cards = write_cards(situation, clause, tool, focus, BOOK, seed=0, count=2)
+    return Request(cards=cards, clause=clause, tool=tool)
 
 
 def test_one_request_for_all_candidates_holds_their_personas_as_prose_and_no_label() -> None:

@@ -1,7 +1,7 @@
 """Cards: what each customer knows and wants, and the plan of a whole run.
 
-    personas    how a customer types
     speech      the grammar of a customer's English
+    personas    how a customer types
     facts       what a customer knows, in sentences
     requests    what a tool does, as a customer asks for it
     needs       a clause as something a customer lives or asks

@@ -54,7 +54,7 @@ class Card:
     twin_of: str | None = None
 
 
-def write_card(
+def write_cards(
     situation: Situation,
     clause: Clause | None,
     tool: Tool,
@@ -62,39 +62,44 @@ def write_card(
     book: Phrasebook,
     *,
     seed: int,
-    candidate: int = 0,
-) -> Card:
-    """Write one card for a situation from templates.
+    count: int = 1,
+) -> tuple[Card, ...]:
+    """Write the candidate cards of one situation from templates: the same needs, each time in other words.
 
     Args:
-        clause: The rule that must come up, or None where the policy has none.
+        clause: The rule that must come up, or None where none must.
         focus: What the situation is about in its world; the card's facts come from here.
         book: How the policy and tools may be spoken of.
-        seed: Decides, with the situation's id and ``candidate``, every choice of words.
-        candidate: Which of several cards for the same situation this is.
+        seed: Decides every choice of words, with the situation's id and the candidate's number.
+        count: How many candidates.
     """
-    names = (situation.id, candidate)
-    stance = situation.values.get("stance", "ordinary")
-    persona = draw_persona(seed, f"{situation.id}/{candidate}", stance)
+    stance, asked = situation.values.get("stance", "ordinary"), deed(tool, focus)
     need = book.need(clause, seed, situation.id, changes=tool.effect == "write") if clause else None
     form = _form(need, clause, tool, book, stance)
     facts = known_facts(focus)
     kept = [*facts.values(), *([focus.object] if focus.object else [])]
-    opening = book.clean(" ".join(_opening(situation, tool, focus, book, need, form, seed, *names)), kept)
-    return Card(
-        id=situation.id,
-        situation=situation,
-        persona=persona,
-        goal=_goal(tool, focus, book, need, form, kept),
-        form=form,
-        facts=facts,
-        clause_applies=need.applies if need else "unknown",
-        opening=type_like(opening, persona, seed, "opening", *names, protect=kept),
-        second=_aside(book, "second", need, seed, *names) if need and form == "second_request" else "",
-        exit=book.frames["exit"][tool.effect],
-        give_up=between(4, 6, seed, "give up", *names),
-        prose=persona_prose(persona),
-    )
+    goal = _goal(asked, book, need, form, kept)
+
+    def candidate(number: int) -> Card:
+        names = (situation.id, number)
+        persona = draw_persona(seed, f"{situation.id}/{number}", stance)
+        opening = book.clean(" ".join(_opening(situation, asked, focus, book, need, form, seed, *names)), kept)
+        return Card(
+            id=situation.id,
+            situation=situation,
+            persona=persona,
+            goal=goal,
+            form=form,
+            facts=facts,
+            clause_applies=need.applies if need else "unknown",
+            opening=type_like(opening, persona, seed, "opening", *names, protect=kept),
+            second=_aside(book, "second", need, seed, *names) if need and form == "second_request" else "",
+            exit=book.frames["exit"][tool.effect],
+            give_up=between(4, 6, seed, "give up", *names),
+            prose=persona_prose(persona),
+        )
+
+    return tuple(map(candidate, range(count)))
 
 
 def known_facts(focus: Focus) -> dict[str, str]:
@@ -124,7 +129,7 @@ def _form(need: Need | None, clause: Clause | None, tool: Tool, book: Phrasebook
 
 def _opening(
     situation: Situation,
-    tool: Tool,
+    asked: str,
     focus: Focus,
     book: Phrasebook,
     need: Need | None,
@@ -134,7 +139,6 @@ def _opening(
 ) -> list[str]:
     """Put the first message together: history, request, circumstance, details; the mood is in the request's words."""
     stance = situation.values.get("stance", "ordinary")
-    asked = deed(tool, focus)
     own = focus.object.startswith("my ") and focus.object in asked and focus.object != "my request"
     record = re.sub(r" \S*\d\S*$", "", focus.object) if own else "this"
     past = pick(book.frames["history"].get(situation.values.get("history", "fresh"), [""]), seed, "history", *names)
@@ -171,12 +175,11 @@ def _details(focus: Focus, want: str, seed: int, *names: str | int) -> str:
     return say_facts(told)
 
 
-def _goal(tool: Tool, focus: Focus, book: Phrasebook, need: Need | None, form: Form, kept: list[str]) -> str:
+def _goal(asked: str, book: Phrasebook, need: Need | None, form: Form, kept: list[str]) -> str:
     """Say to the customer what to want: the first need, and then what brings the clause up."""
     frames: Mapping[str, str] = book.frames["goal"]
     wanted: Mapping[str, str] = book.frames["wanted"]
-    what = deed(tool, focus)
-    what = next((f"{wanted[asked]}{what[len(asked) :]}" for asked in wanted if what.startswith(asked)), what)
+    what = next((f"{wanted[start]}{asked[len(start) :]}" for start in wanted if asked.startswith(start)), asked)
     said = [frames["one_request"].format(deed=second_person(what))]
     if need:
         frame = "second_request" if form == "second_request" else "circumstance"

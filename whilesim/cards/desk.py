@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
-from whilesim.cards.cards import Card, write_card
+from whilesim.cards.cards import Card, write_cards
 from whilesim.cards.embeddings import embed
 from whilesim.cards.needs import Phrasebook
 from whilesim.cards.plan import WorldFactory
@@ -108,40 +108,57 @@ class Desk:
         return Wish(share, fits)
 
 
-def write_cards(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafts:
+    """The candidate cards of every row, of which one each will be chosen."""
+
+    cards: Sequence[tuple[Card, ...]]
+    focuses: Sequence[Focus]
+    apart: Sequence[str]
+    """For each candidate in turn, the words by which it is told from the others.
+
+    A template's card counts without what brings its clause up, so that no clause's text decides
+    which candidate another clause's row takes; what a model has written counts whole.
+    """
+    notes: tuple[str, ...] = ()
+
+
+def draft_cards(
     desk: Desk, space: Space, rows: Sequence[Mapping[str, str]], candidates: int, writer: Any, prefix: str = "s"
-) -> tuple[list[tuple[Card, ...]], list[Focus], tuple[str, ...]]:
-    """Write several cards for every row; also return their focuses, and what should be told."""
+) -> Drafts:
+    """Write several cards for every row."""
     values = [v for axis in space.axes if axis.name not in ("clause", "tool") for v in axis.values]
     book = Phrasebook(desk.policy, desk.tools, values)
     requests: list[Request] = []
     focuses: list[Focus] = []
+    apart: list[str] = []
     for number, row in enumerate(rows):
         situation = Situation(id=f"{prefix}{number + 1:04d}", values=row)
         focus, clause, tool = desk.focus(situation), desk.clause(situation), desk.tool(situation)
-        cards = [
-            write_card(situation, clause, tool, focus, book, seed=desk.seed, candidate=n) for n in range(candidates)
-        ]
-        requests.append(Request(cards=tuple(cards), clause=clause, tool=tool))
+        cards = write_cards(situation, clause, tool, focus, book, seed=desk.seed, count=candidates)
+        later = clause is None or cards[0].form == "second_request"  # the opening is without the clause already
+        bare = cards if later else write_cards(situation, None, tool, focus, book, seed=desk.seed, count=candidates)
+        requests.append(Request(cards=cards, clause=clause, tool=tool))
         focuses.append(focus)
+        apart += [card.opening for card in bare]
     if writer is None:
-        return [r.cards for r in requests], focuses, ()
+        return Drafts(cards=[r.cards for r in requests], focuses=focuses, apart=apart)
     written, kept = run(with_chat(writer, lambda chat: phrase_cards(requests, chat, book)))
-    note = f"{kept} of {len(rows) * candidates} cards keep the template's words: the writer's could not be used"
-    return written, focuses, (note,) if kept else ()
+    note = f"{kept} of {len(apart)} cards keep the template's words: the writer's could not be used"
+    apart = [f"{card.opening} {card.second}" for cards in written for card in cards]
+    return Drafts(cards=written, focuses=focuses, apart=apart, notes=(note,) if kept else ())
 
 
 def choose_cards(
-    desk: Desk, drafts: Sequence[tuple[Card, ...]], focuses: Sequence[Focus], embedder: Any
+    desk: Desk, drafts: Drafts, embedder: Any
 ) -> tuple[tuple[Card, ...], dict[str, Oracle], str, Mapping[str, float | None]]:
     """Keep one card of every row, so that the kept ones are far apart; also say by what, and how far."""
-    flat = [card for cards in drafts for card in cards]
-    groups = [number for number, cards in enumerate(drafts) for _ in cards]
-    vectors = embed([f"{c.opening} {c.second}" for c in flat], embedder)
-    indices = choose_candidates(vectors.matrix, groups)
-    chosen = tuple(flat[int(i)] for i in indices)
-    oracles = {c.id: desk.oracle(c.situation, f, c) for c, f in zip(chosen, focuses, strict=True)}
-    return chosen, oracles, vectors.name, spread(vectors.matrix[indices]) if flat else {}
+    flat = [card for cards in drafts.cards for card in cards]
+    groups = [number for number, cards in enumerate(drafts.cards) for _ in cards]
+    chosen = tuple(flat[int(i)] for i in choose_candidates(embed(drafts.apart, embedder).matrix, groups))
+    oracles = {c.id: desk.oracle(c.situation, f, c) for c, f in zip(chosen, drafts.focuses, strict=True)}
+    vectors = embed([f"{card.opening} {card.second}" for card in chosen], embedder)
+    return chosen, oracles, vectors.name, spread(vectors.matrix) if flat else {}
 
 
 async def with_chat(model: Any, use: Callable[[Chat], Awaitable[T]]) -> T:

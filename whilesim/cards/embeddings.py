@@ -66,7 +66,7 @@ def embed(texts: Sequence[str], embedder: Embedder = "auto") -> Vectors:
         name = getattr(embedder, "__name__", type(embedder).__name__)
         return Vectors(_asked(texts, embedder, name, {}), name)
     if embedder == "auto":
-        embedder = MODEL if _at_hand() else "hashed"
+        embedder = choose_embedder()
     if embedder in ("hashed", HASHED):
         return Vectors(_hashed(texts), HASHED)
     encode = partial(_load(embedder).encode, show_progress_bar=False)
@@ -84,13 +84,13 @@ def _asked(texts: Sequence[str], ask: Callable[[list[str]], Any], name: str, kno
     return np.vstack([known[key] for key in keys]) if keys else np.zeros((0, 0))
 
 
-def _at_hand() -> bool:
-    """Say whether the default model can be loaded without a network, without loading it."""
+def choose_embedder() -> str:
+    """Return what "auto" takes: the default model if it can be loaded without a network, which is not done here."""
     if find_spec("sentence_transformers") is None:
-        return False
+        return HASHED
     from huggingface_hub import try_to_load_from_cache
 
-    return isinstance(try_to_load_from_cache(MODEL, "modules.json"), str)
+    return MODEL if isinstance(try_to_load_from_cache(MODEL, "modules.json"), str) else HASHED
 
 
 @cache

@@ -13,14 +13,13 @@ The words are English; a policy in another language lends its own nouns to Engli
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from string import Formatter
 from typing import Any, Literal
 
-from whilesim.cards.speech import as_me, first_person, listed, lower_first, noun_phrases, stem, the, word_set
+from whilesim.cards.speech import as_me, first_person, listed, lower_first, noun_phrases, spans_of, stem, the, word_set
 from whilesim.core.seeds import pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, words
@@ -49,7 +48,7 @@ _INDIRECT = re.compile(
 )
 _UNSAYABLE = re.compile(r"[{}`\"“_/<>=]|\b(?:agent|tool|system|above|below|listed|following|API)s?\b", re.IGNORECASE)
 _AMOUNT = re.compile(
-    r"[$€£]\s?\d[\d,.]*\d|[$€£]\d|\b\d[\d,.]*\s?(?:dollars|euros|pounds|USD|EUR|percent|GB|MB|kg|lbs)\b|\b\d[\d.]*\s?%"
+    r"[$€£]\s?\d[\d,.]*\d|[$€£]\d|\b\d[\d,.]{0,20}\s?(?:dollars|euros|pounds|USD|EUR|percent|GB|MB|kg|lbs)\b|\b\d[\d.]{0,20}\s?%"
 )
 _TIME = re.compile(
     r"\b\d+(?:\s?(?:-|–|to)\s?\d+)?[ -]?(?:business |working |calendar )?(?:day|hour|hr|week|month|year|minute)s?\b",
@@ -86,10 +85,10 @@ class Phrasebook:
         self._policy = policy
         text = words(policy.text)
         self._runs = {tuple(text[i : i + RUN]) for i in range(len(text) - RUN + 1)}
-        self._circumstances = Counter(_circumstance(c.text)[0] for c in policy.clauses)
-        self._dealt: dict[tuple[str, str], dict[str, list[str]]] = {}
         self._needs: dict[tuple[Any, ...], Need] = {}
-        self._seen_in = Counter(w for c in policy.clauses for w in {stem(w) for w in words(c.text)})
+        self._common = frozenset(
+            stem(w) for t in tools for n in (t.name, *t.parameters["properties"]) for w in name_words(n)
+        )
         names = {t.name: " ".join(name_words(t.name)) for t in tools}
         swaps: dict[str, str] = {v: v.replace("_", " ") for v in values if "_" in v}
         swaps |= {n: w for n, w in names.items() if w != n.lower()}
@@ -108,10 +107,11 @@ class Phrasebook:
         whole = sorted({k for k in keep if k and k in text}, key=lambda k: (-len(k), k))
         kept = {chr(_HOLD + i): k for i, k in enumerate(whole)}
         for mark, value in kept.items():
-            text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", mark, text)
+            for start, end in reversed([*spans_of(value, text)]):
+                text = text[:start] + mark + text[end:]
         if self._banned:
             text = self._banned.sub(lambda m: self._swaps[m.group().lower()], text)
-        return self._break_runs("".join(kept.get(char, char) for char in text))
+        return self._break_runs(text.translate({ord(mark): value for mark, value in kept.items()}))
 
     def need(self, clause: Clause, seed: int, *names: str | int, changes: bool = True) -> Need:
         """Say what brings a clause up; ``changes`` says whether the customer's request changes anything."""
@@ -154,37 +154,41 @@ class Phrasebook:
         return len(mine & theirs) >= min(2, max(1, len(theirs)))
 
     def topics(self, text: str) -> list[str]:
-        """Return the phrases that set a text apart from the policy's clauses, the rarest first."""
+        """Return the phrases that tell what a rule is about, the most telling first, those of its headings last.
+
+        They hang on the rule's own words and the tools alone: what another rule says changes nothing here.
+        """
         phrases = noun_phrases(text, self._policy.language)
-        return [phrases[i] for i in sorted(range(len(phrases)), key=lambda i: (-self._worth(phrases[i]), i))]
+        own = noun_phrases(text.rpartition(": ")[2], self._policy.language)
+        return sorted(phrases, key=lambda p: (p not in own, -self._worth(p)))
 
-    def _about(self, text: str) -> list[str]:
-        """Return one or two such phrases with an article; at least one."""
-        return [self._the(t) for t in self.topics(text)[:2]] or [str(self.frames["nothing_named"])]
+    def _label(self, clause: Clause, theme: str) -> str:
+        """Say what a clause is about: its theme, the phrases that set it apart, and its own words where these are few."""
+        about = listed([self._the(t) for t in self._named(clause.text)])
+        told, idle = set(words(about)), word_set("stop") | word_set("inner")
+        own = [w for w in dict.fromkeys(words(clause.text)) if w.isalpha() and len(w) < 16 and w not in idle | told]
+        own = sorted(own, key=lambda w: stem(w) in word_set("weak"))[:2]
+        said = ", to do with ".join(filter(None, (theme, about))) or str(self.frames["nothing_named"])
+        return f"{said} ({', '.join(own)})" if own and len(words(about)) < 6 else said
 
-    def _label(self, clause: Clause, label: str) -> str:
-        """Say what a clause is about: its theme, the phrases that set it apart, and its own words if these do not."""
-        about = listed(self._about(clause.text))
-        if self._labels[about] > 1:
-            told, idle = set(words(about)), word_set("stop") | word_set("inner")
-            own = [w for w in dict.fromkeys(words(clause.text)) if w.isalpha() and w not in told | idle]
-            about += f" ({', '.join(sorted(own, key=lambda w: self._seen_in[stem(w)])[:2])})" if own else ""
-        if label and about.startswith(str(self.frames["nothing_named"])):
-            return label
-        return f"{label}, to do with {about}" if label else about
-
-    @cached_property
-    def _labels(self) -> Counter[str]:
-        return Counter(listed(self._about(c.text)) for c in self._policy.clauses)
+    def _named(self, text: str) -> list[str]:
+        """Return up to three telling topics, none of which says what another has said: the third of a heading, if any."""
+        named: list[str] = []
+        told: set[str] = set()
+        for topic in self.topics(text):
+            if self._worth(topic) >= _TELLING and not {stem(w) for w in words(topic)} <= told:
+                named.append(topic)
+                told |= {stem(w) for w in words(topic)}
+        own = noun_phrases(text.rpartition(": ")[2], self._policy.language)
+        lead = [t for t in named[2:] if t not in own]
+        return [*named[:2], *(lead or named[2:])[:1]]
 
     def _the(self, phrase: str) -> str:
         return the(phrase) if self._policy.language == "en" else phrase
 
     def _worth(self, phrase: str) -> float:
-        """Say how much a phrase tells: 1 for a word that one clause has, little for a common one."""
-        common = max(3, len(self._policy.clauses) // 8)
-        seen = [(s, self._seen_in[s]) for s in map(stem, words(phrase))]
-        told = [0.2 if s in word_set("weak") or n > common else 1.0 / min(n or 1, 3) for s, n in seen]
+        """Say how much a phrase tells: 1 for a word that no tool has, little for one that stands in many rules."""
+        told = [0.2 if w in word_set("weak") else 0.5 if w in self._common else 1.0 for w in map(stem, words(phrase))]
         return sum(told) / len(told) ** 0.5 if len(told) > 1 else 0.6 * sum(told)
 
     def _condition(self, clause: Clause) -> Need | None:
@@ -192,8 +196,10 @@ class Phrasebook:
         text, start = _circumstance(clause.text)
         if not text:
             return None
-        if self._circumstances[text] > 1:
-            text += " " + str(self.frames["and_then"]).format(topic=self._about(clause.text)[0])
+        if len(words(text)) < 5:
+            text += " " + str(self.frames["and_then"]).format(
+                topic=self._the((self.topics(clause.text) or [str(self.frames["nothing_named"])])[0])
+            )
         certain = re.search(r"\bonly\b", clause.text[:start], re.I) is None and not text.startswith("My ")
         return Need(text=text, form="circumstance", applies="yes" if certain else "unknown", source="circumstance")
 
@@ -239,7 +245,8 @@ class Phrasebook:
             slots = self._slots(clause, found)
             said = says if says in theme else "says"
             fit = [s for s in theme[said] if _slots_of(s) and _slots_of(s) <= slots.keys()]
-            fit += self._own_words(name, said).get(clause.id, [])
+            plain = [s for s in theme[said] if not _slots_of(s)]
+            fit += [pick(plain, 0, clause.text)] if plain else []
             if fit:
                 text = pick(fit, seed, "need", *names).format(**slots)
                 form: NeedForm = "question" if "?" in text else "circumstance"
@@ -274,17 +281,6 @@ class Phrasebook:
             slots["topic"] = self._the(ranked[0])
             slots["both"] = listed([self._the(t) for t in ranked[:2]])
         return slots
-
-    def _own_words(self, name: str, said: str) -> Mapping[str, list[str]]:
-        """Deal the sentences without a slot out to the clauses of a theme, so that no two say the same."""
-        if (name, said) not in self._dealt:
-            theme = load_words("themes_en")[name]
-            left = [s for s in theme[said] if not _slots_of(s)]
-            dealt = self._dealt[name, said] = {}
-            for number, clause in enumerate(self._policy.clauses):
-                if left and _cue(name).search(clause.text):
-                    dealt[clause.id] = [left.pop(number % len(left))]
-        return self._dealt[name, said]
 
     def _asked(self, clause: Clause, seed: int, *names: str | int) -> Need:
         """Ask about what sets the clause apart."""

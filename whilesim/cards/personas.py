@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, cast
 
+from whilesim.cards.speech import spans_of
 from whilesim.core.seeds import between, chance, derive, pick
 from whilesim.core.templates import load_words, render_prompt
 from whilesim.core.text import words
@@ -26,9 +27,9 @@ _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)[a-z]*\.?"
 _LATIN = r"[^\s,;:!?()\u3000-\uffef]"  # a character of a word, in scripts that have spaces
 _FIXED = re.compile(
     rf"(?i:\b{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?|\b\d{{1,2}}(?:st|nd|rd|th)?\.? {_MONTH}(?: \d{{4}})?\b)"
-    r"|https?://\S*[\w/]|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # addresses
-    rf"|{_LATIN}*\d(?:(?:{_LATIN}|[,:])*{_LATIN}(?<!\.))?"  # whatever holds a digit
-    r"|[A-Za-z]+(?:_[A-Za-z]+)+|\b[^\W\d_]*[A-Z][^\W\d_]*[A-Z][^\W\d_]*\b"  # snake_case, SIM, iPhoneXS
+    r"|https?://\S*[\w/]|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+"  # addresses
+    rf"|{_LATIN}{{0,60}}\d(?:(?:{_LATIN}|[,:])*{_LATIN}(?<!\.))?"  # whatever holds a digit
+    r"|[A-Za-z]{1,60}(?:_[A-Za-z]+)+|\b(?=[^\W\d_]*[A-Z][^\W\d_]*[A-Z])[^\W\d_]+\b"  # snake_case, SIM, iPhoneXS
     r"|[\U000F0000-\U0010FFFF]+"
 )  # fmt: skip
 _HOLD = 0xF0000  # a private character stands for each protected piece while the rest is retyped
@@ -64,6 +65,7 @@ def draw_persona(seed: int, name: str, mood: str = "ordinary") -> Persona:
     return Persona(**cast(Any, drawn))
 
 
+@cache
 def persona_prose(persona: Persona) -> str:
     """Return one sentence for each part of a persona, spoken to the one who plays it; no labels."""
     return render_prompt("persona", persona=persona)
@@ -89,7 +91,7 @@ def type_like(text: str, persona: Persona, seed: int, *names: str | int, protect
         held = _added(bare, persona, seed, *names, plain=bare == held)
     typed = _TEXTURES[persona.texture](held, english, (seed, *names))
     typed = re.sub(r"[ \t]+(?=[.,;!?])|(?<=[ \t])[ \t]+", "", typed).strip()
-    restored = "".join(pieces.get(char, char) for char in typed)
+    restored = typed.translate({ord(mark): piece for mark, piece in pieces.items()})
     return restored or text
 
 
@@ -101,9 +103,8 @@ def _draw(part: str, seed: int, name: str) -> str:
 def _hold(text: str, protect: Sequence[str]) -> tuple[str, dict[str, str]]:
     """Put one private character in place of each protected piece; return the text and the pieces."""
     spans = [m.span() for m in _FIXED.finditer(text)]
-    for word in dict.fromkeys(w for w in protect if w.strip() and w in text):
-        left, right = (r"(?<!\w)" if word[0].isalnum() else ""), (r"(?!\w)" if word[-1].isalnum() else "")
-        spans += [m.span() for m in re.finditer(f"{left}{re.escape(word)}{right}", text)]
+    for word in dict.fromkeys(w for w in protect if w.strip()):
+        spans += spans_of(word, text)
     pieces: dict[str, str] = {}
     held, done = "", 0
     for start, end in _merged(spans):

@@ -169,6 +169,8 @@ class Plan:
     def __str__(self) -> str:
         return "\n".join(f"{name:<14}{text}" for name, text in _lines(self))
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><th style='text-align:left'>{escape(n)}</th><td style='text-align:left'>{escape(t)}</td></tr>"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from whilesim.cards.cards import Card
-from whilesim.cards.desk import Desk, choose_cards, with_chat, write_cards
+from whilesim.cards.desk import Desk, choose_cards, draft_cards, with_chat
 from whilesim.cards.personas import Persona
 from whilesim.cards.plan import Plan, WorldFactory
 from whilesim.cards.twins import find_twins
@@ -54,10 +54,8 @@ def plan(
 ) -> Plan:
     """Choose the situations of a run and write a card for each.
 
-    A card is written from its own clause, tool and world. Which of a row's candidates is taken also
-    weighs the other rows' cards, but the first one stays unless another is clearly further from
-    them: change one clause's text, and beside its own cards a few in a hundred others may take
-    another candidate. With ``candidates=1`` that cannot happen.
+    A card is written from its own clause, tool and world, and chosen by what it says besides its
+    clause: change one clause's text, and only its own cards change.
 
     Args:
         tools: The agent's tools, in any dialect that ``parse_tools`` reads.
@@ -106,8 +104,8 @@ def plan(
     wish = desk.wish(_share(balance)) if balance is not None else None
     covering = cover(space.axes, strength, forbid=space.forbidden, fixed=fixed, rows=situations, seed=seed, wish=wish)
     rows = [dict(r) for r in covering.rows][len(fixed) :]
-    drafts, focuses, told = write_cards(desk, space, rows, candidates, writer)
-    cards, oracles, name, diversity = choose_cards(desk, drafts, focuses, embedder)
+    drafts = draft_cards(desk, space, rows, candidates, writer)
+    cards, oracles, name, diversity = choose_cards(desk, drafts, embedder)
     wanted = round(twins * len(cards))
     paired = find_twins(cards, oracles, wanted, look=desk.look, allowed=_allowed(space.forbidden), seed=seed)
     return Plan(
@@ -127,7 +125,7 @@ def plan(
         diversity=diversity,
         balance=None if balance is None else dict(balance),
         twins_wanted=wanted,
-        notes=(*policy.notes, *space.notes, *covering.notes, *(n for t in read for n in t.notes), *told),
+        notes=(*policy.notes, *space.notes, *covering.notes, *(n for t in read for n in t.notes), *drafts.notes),
     )
 
 
@@ -141,8 +139,8 @@ def write_wave(first: Plan, rows: Sequence[Mapping[str, str]], wave: int, candid
         factory=first.factory,
         seed=first.seed,
     )
-    drafts, focuses, _ = write_cards(desk, first.space, rows, candidates, None, prefix=f"w{wave}s")
-    cards, oracles, _, _ = choose_cards(desk, drafts, focuses, "hashed")
+    drafts = draft_cards(desk, first.space, rows, candidates, None, prefix=f"w{wave}s")
+    cards, oracles, _, _ = choose_cards(desk, drafts, "hashed")
     return replace(first, cards=cards, oracles=oracles)
 
 

@@ -7,9 +7,7 @@ Euclidean between unit vectors, from 0 (same direction) to 2 (opposite), and are
 machines, decide nothing.
 
 What is promised: the two closest of the chosen are never closer than among the first
-candidates. That no choice is better is not promised; finding the best one is NP-hard [1], and
-the best is not wanted either: a row leaves its first candidate only for a clear gain, so that
-other words in one row's candidates leave nearly every other row's choice alone.
+candidates. That no choice is better is not promised; finding the best one is NP-hard [1].
 
     [1] Gonzalez (1985). Clustering to minimize the maximum intercluster distance. Theoretical
         Computer Science 38, 293-306.
@@ -29,12 +27,6 @@ Vectors = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _AT_ONCE = 256  # groups whose candidates are held against all chosen ones at once
-_CLEAR = 0.05
-"""How much further from its nearest chosen one a candidate must be than its group's first one.
-
-With 0 twice as many other cards change with one clause's text, for little more distance;
-``tests/benchmarks/bench_selection.py`` prints both.
-"""
 
 
 def select_spread(vectors: Vectors, count: int, *, start: int = 0) -> Indices:
@@ -78,7 +70,7 @@ def choose_candidates(vectors: Vectors, groups: Sequence[int]) -> Indices:
     """Choose one vector of each group so that the chosen are far apart.
 
     Every group begins with its first one. Then each in turn takes the one of its vectors whose
-    nearest chosen one is furthest away, if that is clearly further than for its first one.
+    nearest chosen one is furthest away.
 
     Args:
         vectors: One embedding for each candidate, shape ``(n, d)``; only directions count.
@@ -129,7 +121,7 @@ def _move_apart(unit: Vectors, groups: list[list[int]], low: int, chosen: Indice
         alike[start:end, place] = -1.0  # nobody is a neighbour of its own group
         gaps = _distance(alike[start:end].max(axis=1))
         best = int(gaps.argmax())
-        if gaps[best] > gaps[0] + _CLEAR:
+        if best:
             chosen[place] = indices[start + best]
             alike[end:, place] = candidates[end:] @ unit[chosen[place]]
 

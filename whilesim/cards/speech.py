@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 
 from whilesim.core.templates import load_words
@@ -72,6 +72,21 @@ def second_person(text: str) -> str:
         return found.capitalize() if match.start() == 0 else found
 
     return re.sub(r"(?<![\w#])[A-Za-z]+(?:['’][a-z]+)?(?![\w-])", swap, text)
+
+
+def spans_of(piece: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yield where a piece stands as a whole, not within a longer word."""
+    start = text.find(piece)
+    while piece and start >= 0:
+        end = start + len(piece)
+        before, after = text[start - 1 : start], text[end : end + 1]
+        if not (_in_word(before) and piece[0].isalnum()) and not (_in_word(after) and piece[-1].isalnum()):
+            yield start, end
+        start = text.find(piece, end)
+
+
+def _in_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
 
 
 def lower_first(text: str) -> str:

@@ -24,7 +24,7 @@ from whilesim.core.templates import render_prompt
 from whilesim.situations.policy import Clause
 from whilesim.situations.tools import Tool
 
-_CODE = re.compile(r"#?\b(?=[\w-]*\d)[A-Za-z0-9][\w-]{3,}\b")
+_CODE = re.compile(r"#?\b(?=[\w-]{0,60}\d)[A-Za-z0-9][\w-]{3,}\b")
 
 
 class _Draft(BaseModel):
