@@ -13,7 +13,7 @@ from whilesim.cards.facts import say_fact, say_facts
         ("name", "Honey Allison", "my name is Honey Allison"),
         ("product name", "desk lamp", "the product is called desk lamp"),
         ("user id", "bee_suarez_466", "my user id is bee_suarez_466"),
-        ("phone", "555-0182", "you can reach me under 555-0182"),
+        ("phone", "555-0182", "you can reach me at 555-0182"),
         ("date of birth", "1984-01-02", "I was born on 1984-01-02"),
         ("item", "office chair, office chair", "it's the one with the office chair"),
         ("total", "213.56", "it came to 213.56 in total"),

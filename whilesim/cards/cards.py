@@ -140,11 +140,11 @@ def _opening(
     """Put the first message together: history, request, circumstance, details; the mood is in the request's words."""
     stance = situation.values.get("stance", "ordinary")
     own = focus.object.startswith("my ") and focus.object in asked and focus.object != "my request"
-    record = re.sub(r" \S*\d\S*$", "", focus.object) if own else "this"
-    past = pick(book.frames["history"].get(situation.values.get("history", "fresh"), [""]), seed, "history", *names)
-    past = past.format(record=record)
+    record, alone = re.sub(r" \S*\d\S*$", "", focus.object), "" if own else "_alone"
+    pasts = book.frames[f"history{alone}"].get(situation.values.get("history", "fresh"), [""])
+    past = pick(pasts, seed, "history", *names).format(record=record)
     if stance == "ambiguous":
-        return [past, book.frame("vague", seed, *names, record="it" if past else record if own else "my case")]
+        return [past, book.frame(f"vague{alone}", seed, *names, record="it" if past else record)]
     moods = book.frames["request"]
     want = pick(moods.get(stance, moods["ordinary"]), seed, "request", *names).format(deed=asked)
     want = want.replace(" for me", "") if " me " in f"{asked} " else want
@@ -161,7 +161,9 @@ def _opening(
 def _aside(book: Phrasebook, kind: str, need: Need, seed: int, *names: str | int) -> str:
     """Say a need behind a few words that lead over to it."""
     frame = str(pick(book.frames[kind], seed, kind, *names))
-    return frame.format(need=need.text if frame.startswith("{") else lower_first(need.text))
+    said = frame.format(need=need.text if frame.startswith("{") else lower_first(need.text))
+    bare = kind == "second" and need.source == "circumstance" and not re.search(r"\?|\bI(?:'d like| have to)\b", said)
+    return f"{said} {book.frame('so_what', seed, *names)}" if bare else said
 
 
 def _details(focus: Focus, want: str, seed: int, *names: str | int) -> str:

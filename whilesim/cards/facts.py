@@ -34,7 +34,8 @@ def say_facts(facts: Iterable[tuple[str, str]]) -> str:
     sentences: list[str] = []
     for name, value in facts:
         said = say_fact(name, value)
-        if sentences and " and " not in sentences[-1] and not sentences[-1].endswith((".", "!", "?")):
+        apart = bool(sentences) and ("would be" in said) != ("would be" in sentences[-1])
+        if sentences and " and " not in sentences[-1] and not apart and not sentences[-1].endswith((".", "!", "?")):
             sentences[-1] += f" and {said}"
         else:
             sentences.append(said)

@@ -15,11 +15,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from string import Formatter
 from typing import Any, Literal
 
-from whilesim.cards.speech import as_me, first_person, listed, lower_first, noun_phrases, spans_of, stem, the, word_set
+from whilesim.cards.speech import (
+    as_me,
+    first_person,
+    listed,
+    lower_first,
+    noun_phrases,
+    spans_of,
+    stem,
+    stems,
+    the,
+    word_set,
+)
 from whilesim.core.seeds import pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, words
@@ -147,9 +158,7 @@ class Phrasebook:
         """Say whether one request naturally brings up both: the clause names the tool or its words."""
         if tool.name in clause.tools:
             return True
-        idle = frozenset(map(stem, word_set("stop") | word_set("parties")))
-        mine = {stem(w) for w in words(clause.text)} - idle
-        theirs = {stem(w) for w in name_words(tool.name)} - idle
+        mine, theirs = _stems(" ".join(words(clause.text))), _stems(" ".join(name_words(tool.name)))
         theirs -= {stem(read_name(tool).verb)} if tool.effect == "read" else set()
         return len(mine & theirs) >= min(2, max(1, len(theirs)))
 
@@ -167,7 +176,7 @@ class Phrasebook:
         about = listed([self._the(t) for t in self._named(clause.text)])
         told, idle = set(words(about)), word_set("stop") | word_set("inner")
         own = [w for w in dict.fromkeys(words(clause.text)) if w.isalpha() and len(w) < 16 and w not in idle | told]
-        own = sorted(own, key=lambda w: stem(w) in word_set("weak"))[:2]
+        own = sorted(own, key=lambda w: stem(w) in stems("weak"))[:2]
         said = ", to do with ".join(filter(None, (theme, about))) or str(self.frames["nothing_named"])
         return f"{said} ({', '.join(own)})" if own and len(words(about)) < 6 else said
 
@@ -188,7 +197,7 @@ class Phrasebook:
 
     def _worth(self, phrase: str) -> float:
         """Say how much a phrase tells: 1 for a word that no tool has, little for one that stands in many rules."""
-        told = [0.2 if w in word_set("weak") else 0.5 if w in self._common else 1.0 for w in map(stem, words(phrase))]
+        told = [0.2 if w in stems("weak") else 0.5 if w in self._common else 1.0 for w in map(stem, words(phrase))]
         return sum(told) / len(told) ** 0.5 if len(told) > 1 else 0.6 * sum(told)
 
     def _condition(self, clause: Clause) -> Need | None:
@@ -242,21 +251,28 @@ class Phrasebook:
             found = _cue(name).search(rule) if rank in ranks else None
             if found is None:
                 continue
-            slots = self._slots(clause, found)
-            said = says if says in theme else "says"
-            fit = [s for s in theme[said] if _slots_of(s) and _slots_of(s) <= slots.keys()]
-            plain = [s for s in theme[said] if not _slots_of(s)]
-            fit += [pick(plain, 0, clause.text)] if plain else []
-            if fit:
-                text = pick(fit, seed, "need", *names).format(**slots)
+            slots, said = self._slots(clause, found), theme[says if says in theme else "says"]
+            filled = (self._filled(frame, slots, clause) for frame in said if _slots_of(frame))
+            plain = [frame for frame in said if not _slots_of(frame)]
+            if fit := [*filter(None, filled), *([pick(plain, 0, clause.text)] if plain else [])]:
+                text = pick(fit, seed, "need", *names)
                 form: NeedForm = "question" if "?" in text else "circumstance"
                 form = "request" if re.match(r"(?:please|can you|could you)\b", text, re.I) else form
                 source: Source = "conduct" if rank == "conduct" else "theme"
                 return Need(text=text, form=form, applies="unknown", source=source, about=theme.get("about", ""))
         return None
 
+    def _filled(self, frame: str, slots: Mapping[str, str], clause: Clause) -> str | None:
+        """Fill a theme's frame; None where it asks for what the rule has not, or would say a thing twice."""
+        asked = _slots_of(frame)
+        told = {stem(w) for w in words(frame)} | {stem(w) for n, v in slots.items() if n in asked for w in words(v)}
+        fresh = [t for t in self.topics(clause.text)[:4] if self._worth(t) >= _TELLING]
+        fresh = [self._the(t) for t in fresh if told.isdisjoint(stem(w) for w in words(t))]
+        slots = {**slots, **({"topic": fresh[0], "both": listed(fresh[:2])} if fresh else {})}
+        return frame.format(**slots) if asked <= slots.keys() else None
+
     def _slots(self, clause: Clause, found: re.Match[str]) -> dict[str, str]:
-        """Return what fills the frames of a theme: topics, an amount, a time, groups of its cue."""
+        """Return what fills the frames of a theme beside its topics: an amount, a time, groups of its cue."""
         slots: dict[str, str] = {}
         for name, pattern in (("amount", _AMOUNT), ("time", _TIME)):
             if hit := pattern.search(clause.text):
@@ -264,22 +280,14 @@ class Phrasebook:
         for name, value in found.groupdict().items():
             named = noun_phrases(value or "", self._policy.language)
             if name == "thing":
-                telling = [t for t in named[:2] if " " in t or stem(t) not in word_set("weak")]
+                telling = [t for t in named[:2] if " " in t or stem(t) not in stems("weak")]
                 slots |= {name: self._the(telling[0])} if telling else {}
             elif name == "deed" and value:
                 deed = re.split(r",| and | or ", value, maxsplit=1)[0].strip()
                 slots |= {name: as_me(lower_first(deed))} if 1 < len(words(deed)) < 8 and _sayable(deed) else {}
             elif name != "deed" and value and _sayable(value):
                 slots[name] = named[0] if name == "what" and named else value if value.isupper() else value.lower()
-        told = {stem(w) for v in slots.values() for w in words(v)}
-        ranked = [
-            t
-            for t in self.topics(clause.text)[:4]
-            if self._worth(t) >= _TELLING and not told & {stem(w) for w in words(t)}
-        ]
-        if ranked:
-            slots["topic"] = self._the(ranked[0])
-            slots["both"] = listed([self._the(t) for t in ranked[:2]])
+                slots[name] = f"my {slots[name]}" if slots[name].lower() in word_set("owned") else slots[name]
         return slots
 
     def _asked(self, clause: Clause, seed: int, *names: str | int) -> Need:
@@ -309,6 +317,11 @@ class Phrasebook:
             a, b = spans[at]
             text = text[:a] + soften.get(said[at], "") + text[b:]
             text = re.sub(r" +(?=[ .,;:!?])", "", text).strip()
+
+
+@lru_cache(maxsize=8192)
+def _stems(spoken: str) -> frozenset[str]:
+    return frozenset(stem(w) for w in spoken.split() if w not in word_set("stop") | word_set("parties"))
 
 
 @cache

@@ -96,8 +96,13 @@ def type_like(text: str, persona: Persona, seed: int, *names: str | int, protect
 
 
 def _draw(part: str, seed: int, name: str) -> str:
+    return pick(_lots(part), seed, "persona", name, part)
+
+
+@cache
+def _lots(part: str) -> tuple[str, ...]:
     shares: Mapping[str, int] = load_words("personas")["shares"][part]
-    return pick([value for value, share in shares.items() for _ in range(share)], seed, "persona", name, part)
+    return tuple(value for value, share in shares.items() for _ in range(share))
 
 
 def _hold(text: str, protect: Sequence[str]) -> tuple[str, dict[str, str]]:
@@ -131,9 +136,10 @@ def _english_words() -> frozenset[str]:
 
 
 def _is_english(text: str) -> bool:
-    found, letters = words(text), [c for c in text if c.isalpha()]
+    found = words(text)
     common = len([w for w in found if w in _english_words()])
-    return common * 12 >= len(found) > 0 and sum(c.isascii() for c in letters) >= 0.9 * len(letters) and common > 0
+    foreign = [c.isascii() for c in text if c.isalpha()] if not text.isascii() else []
+    return common * 12 >= len(found) > 0 and sum(foreign) >= 0.9 * len(foreign) and common > 0
 
 
 def _trimmed(text: str, persona: Persona) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from whilesim.cards.speech import as_me, base_form, is_plural, listed, lower_first, the, with_article, word_set
 from whilesim.core.templates import load_words
@@ -29,7 +30,7 @@ def deed(tool: Tool, focus: Focus) -> str:
         return f"work out {listed(sums[:2])}"
     if tool.effect == "read" and focus.object == "my account":
         return f"look up {thing(tool, focus)}"
-    told, verb, name = _described(tool), spoken_verb(tool), name_words(tool.name)
+    told, verb, name = _described(tool.description), spoken_verb(tool), name_words(tool.name)
     links = [
         i for i, w in enumerate(name[:-1]) if w in ("for", "to", "from") and name[i + 1] not in word_set("parties")
     ]
@@ -71,13 +72,18 @@ def _written(tool: Tool, focus: Focus, verb: Sequence[str]) -> str:
     rest = [spoken.get(w, w) for w in rest if not _same(w, kind)]
     if not rest or focus.object == "my request":
         return f"{said} {focus.object if not rest else 'the ' + ' '.join(rest)}"
-    return f"{said} the {' '.join(rest)} {'for' if at is None else 'of'} {focus.object}"
+    spoken_of = f"the {' '.join(rest)} {'for' if at is None else 'of'} {focus.object}"
+    wish = next((v for n, v in focus.facts.items() if n.startswith("new ") and rest[-1] in n.split()), "")
+    if said in ("set", "toggle", "switch") and wish:
+        return f"turn {spoken_of} {wish}" if wish in ("on", "off") else f"{said} {spoken_of} to {wish}"
+    return f"{said} {spoken_of}"
 
 
-def _described(tool: Tool) -> str:
+@lru_cache(maxsize=4096)
+def _described(description: str) -> str:
     """Return the deed that a description opens with, or nothing: 'search for direct flights'."""
     frames = load_words("cards_en")
-    text = re.sub(frames["before_description"], "", tool.description.strip(), flags=re.I | re.S)
+    text = re.sub(frames["before_description"], "", description.strip(), flags=re.I | re.S)
     text = re.split(r"[.;:(,\n\"“]", text, maxsplit=1)[0]
     text = re.split(frames["after_description"], text, maxsplit=1, flags=re.I)[0].strip()
     first, _, rest = text.partition(" ")

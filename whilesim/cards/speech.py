@@ -132,7 +132,7 @@ def noun_phrases(text: str, language: str = "en") -> tuple[str, ...]:
     if language != "en":
         return _foreign_phrases(text)
     found: list[str] = []
-    text = re.sub(r"`[^`]*`|\b\w+_\w+\b(?:\([^)]*\))?", ".", text)
+    text = re.sub(r"`[^`]*`|\b\w+_\w+\b(?:\([^)]*\))?|\b[A-Z]{2,}(?:[ ,.]+[A-Z]{2,}){2,}", ".", text)
     text = re.sub(
         rf"\b({'|'.join(word_set('of_names'))})s? of (?:the |an? |my |their )?(?=[a-z]{{3}})",
         r"\1-of-",
@@ -211,6 +211,12 @@ def word_set(name: str) -> frozenset[str]:
     """Return one list of ``cards_en`` as a set."""
     found = load_words("cards_en")[name]
     return frozenset(map(str, found.split() if isinstance(found, str) else found))
+
+
+@cache
+def stems(name: str) -> frozenset[str]:
+    """Return the stems of one list of ``cards_en``."""
+    return frozenset(map(stem, word_set(name)))
 
 
 @lru_cache(maxsize=8192)
