@@ -188,6 +188,7 @@ REASON = {"type": "string", "description": "The reason, should be either 'no lon
         ("That would be url: https://a.co/1", "url", {}, "https://a.co/1"),
         ("I'm ready to take this to your management", "order_id", ORDER, None),
         ("my phone number is 555-478-9014", "line_id", {}, None),
+        ("The contract ends on 2026-04-04 The new plan would be Pro", "plan_id", {}, None),
     ],
 )  # fmt: skip
 def test_a_value_is_read_from_a_sentence(said: str, name: str, schema: dict[str, Any], value: Any) -> None:

@@ -170,6 +170,7 @@ def _details(focus: Focus, want: str, seed: int, *names: str | int) -> str:
     """Give away up to three of the facts at once; the rest is said when asked."""
     facts = known_facts(focus)
     known = [(n, v) for n, v in facts.items() if n not in focus.identity and v not in want and len(v) < 60]
+    known = known if focus.arguments else []  # a tool that asks for nothing reads no record of the customer's
     told = shuffled(known, seed, "facts", *names)[: between(0, 2, seed, "how many", *names)]
     who = [(n, v) for n, v in facts.items() if n in focus.identity and v not in dict(told).values()]
     if who and chance(0.5, seed, "who", *names):

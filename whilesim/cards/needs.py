@@ -286,6 +286,9 @@ class Phrasebook:
                 deed = re.split(r",| and | or ", value, maxsplit=1)[0].strip()
                 slots |= {name: as_me(lower_first(deed))} if 1 < len(words(deed)) < 8 and _sayable(deed) else {}
             elif name != "deed" and value and _sayable(value):
+                value = re.sub(
+                    rf"(?: (?:{'|'.join(map(re.escape, sorted(word_set('stop'))))}))+$", "", value, flags=re.I
+                )
                 slots[name] = named[0] if name == "what" and named else value if value.isupper() else value.lower()
                 slots[name] = f"my {slots[name]}" if slots[name].lower() in word_set("owned") else slots[name]
         return slots
