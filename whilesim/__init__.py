@@ -14,10 +14,12 @@ stands above it.
     playing        a plan played, checked and written as rows
     refilling      more conversations for what the kept rows lack
     street         simulate(): the whole job in one call
+    shell          how commands speak: tables, JSON, exit codes
     scale          one run on many machines
     evals          golden tickets, floors, gates: whether the agent you ship is right
     training       kept rows as a LoRA adapter
     showcase       the bundled example, said stage by stage
+    doctor         what is here: versions, keys, endpoints, prices
     cli            the same from a shell
 
 Names are loaded when they are first used: ``import whilesim`` loads no model client.

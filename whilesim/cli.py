@@ -7,21 +7,20 @@ when a gate failed, or with 2 when the input cannot be used.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import wraps
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from whilesim import __version__
-from whilesim.core.errors import GateFailed, InputError, WhilesimError
-from whilesim.core.jsontext import dumps
-from whilesim.evals.commands import add_commands
-from whilesim.training.commands import add_commands as add_training
+from whilesim.core.errors import InputError
+from whilesim.evals.commands import COMMANDS
+from whilesim.shell import Commands, command, json_option, show, speak_plainly
+from whilesim.training.commands import train
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="whilesim")
 def main() -> None:
     """Write, play, grade and publish training conversations for a support agent.
@@ -30,27 +29,7 @@ def main() -> None:
 
     Example: whilesim demo
     """
-
-
-def _command(function: Callable[..., Any]) -> Callable[..., Any]:
-    """End with the contract's exit codes: an error is a message, never a traceback."""
-
-    @wraps(function)
-    def guarded(*args: Any, **options: Any) -> None:
-        try:
-            function(*args, **options)
-        except GateFailed as error:
-            click.echo(str(error), err=True)
-            sys.exit(1)
-        except WhilesimError as error:
-            click.echo(f"{type(error).__name__}: {error}", err=True)
-            sys.exit(2)
-
-    return guarded
-
-
-def _show(value: Any, *, as_json: bool, text: Callable[[], str]) -> None:
-    click.echo(dumps(value, indent=2) if as_json else text())
+    speak_plainly()
 
 
 _policy = click.option(
@@ -74,8 +53,12 @@ _situations = click.option(
     help="Situations to choose from the covering; each is played --rollouts times.",
 )
 _seed = click.option("--seed", default=0, show_default=True, help="Decides every draw that is not a model's.")
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 _run = click.argument("run", type=click.Path(exists=True, file_okay=False))
+_rubric = click.option(
+    "--rubric",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Rubric as JSON or text; the built-in one by default.",
+)
 
 
 @main.command()
@@ -84,8 +67,8 @@ _run = click.argument("run", type=click.Path(exists=True, file_okay=False))
 )
 @click.option("--situations", default=150, show_default=True, help="Situations to play, twice each.")
 @_seed
-@_json
-@_command
+@json_option
+@command
 def demo(out: str, situations: int, seed: int, as_json: bool) -> None:
     """Do the whole job on a bundled policy, offline, in seconds.
 
@@ -99,11 +82,7 @@ def demo(out: str, situations: int, seed: int, as_json: bool) -> None:
         f.kind: {"planted": f.planted, "found": f.found, "false_alarms": f.false_alarms}
         for f in count_faults(data.rows)
     }
-    _show(
-        {"folder": str(folder), "ledger": _counts(data), "faults": faults},
-        as_json=as_json,
-        text=lambda: "\n".join(lines),
-    )
+    show({"folder": str(folder), "ledger": _counts(data), "faults": faults}, "\n".join(lines), as_json=as_json)
 
 
 @main.command()
@@ -119,8 +98,8 @@ def demo(out: str, situations: int, seed: int, as_json: bool) -> None:
 @click.option("--balance", type=float, help="Share of the situations, 0 to 1, that should want a hand-off.")
 @_seed
 @click.option("--save", type=click.Path(dir_okay=False), help="Write the plan as JSON to this file.")
-@_json
-@_command
+@json_option
+@command
 def plan(
     policy_file: str,
     tools_file: str,
@@ -141,7 +120,7 @@ def plan(
     made = _make_plan(policy_file, tools_file, situations=many, balance=wish, **rest)
     if save:
         made.save(save)
-    _show(made.to_json(), as_json=as_json, text=lambda: str(made))
+    show(made.to_json(), str(made), as_json=as_json)
 
 
 @main.command()
@@ -162,8 +141,8 @@ def plan(
     type=click.Path(file_okay=False),
     help="Folder of the run; the same call goes on where it ended.",
 )
-@_json
-@_command
+@json_option
+@command
 def simulate(
     policy_file: str, tools_file: str, agent: str, customer: str | None, base_url: str | None, **options: Any
 ) -> None:
@@ -171,7 +150,7 @@ def simulate(
 
     The same files, models and seed choose the same situations.
 
-    Example: whilesim simulate --policy policy.md --tools tools.json --agent openai:gpt-4.1-mini
+    Example: whilesim simulate --policy p.md --tools t.json --agent ollama:qwen3
     """
     from whilesim.chat.models import Model
     from whilesim.street import simulate as play
@@ -180,20 +159,16 @@ def simulate(
     made = _make_plan(policy_file, tools_file, situations=options.pop("situations"), seed=options.pop("seed"))
     player: Any = Model(agent, base_url=base_url) if base_url else agent
     data = play(player, plan=made, customer=customer, **options)
-    _show(_counts(data), as_json=as_json, text=lambda: repr(data))
+    show(_counts(data), repr(data), as_json=as_json)
 
 
 @main.command()
 @_run
-@click.option(
-    "--rubric",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Rubric as JSON or text; the built-in one by default.",
-)
+@_rubric
 @click.option("--judge", help="The judge's model; scripted runs need none.")
 @click.option("--fraction", default=1.0, show_default=True, help="Share of the survivors that the judge reads, 0 to 1.")
-@_json
-@_command
+@json_option
+@command
 def grade(run: str, rubric: str | None, judge: str | None, fraction: float, as_json: bool) -> None:
     """Grade a run: findings, then oracle, then judge.
 
@@ -201,14 +176,39 @@ def grade(run: str, rubric: str | None, judge: str | None, fraction: float, as_j
     """
     data = _load(run)
     data.grade(Path(rubric) if rubric else None, judge, fraction=fraction)
-    _show(_counts(data), as_json=as_json, text=lambda: f"{data.ledger}\n{data.pass_at}")
+    show(_counts(data), f"{data.ledger}\n{data.pass_at}", as_json=as_json)
 
 
 @main.command()
 @_run
-@_command
-def label(run: str) -> None:
-    """Label a run's conversations by hand, one a screen: keep or drop, and why.
+@click.option("--rows", type=int, help="Rows to play at most: 200 by default, with --kept three times as many.")
+@click.option("--kept", type=int, help="Go on until so many rows are kept.")
+@click.option("--agent", help="The agent's model; the one that the run names by default.")
+@click.option("--customer", help="The customer's model; the one that the run names by default.")
+@click.option("--base-url", help="Address of an OpenAI-compatible server for the agent, as it was given to simulate.")
+@_rubric
+@click.option("--judge", help="The judge's model, as it was given to grade.")
+@json_option
+@command
+def refill(
+    run: str, agent: str | None, base_url: str | None, rows: int | None, kept: int | None, as_json: bool, **how: Any
+) -> None:
+    """Play what a run's kept rows lack, and grade it the same way.
+
+    Example: whilesim refill run --rows 50 --judge openai:gpt-4.1
+    """
+    from whilesim.refilling import reopen
+
+    data = reopen(_load(run), agent, base_url=base_url, **how).refill(rows, kept)
+    show(_counts(data), f"{data.ledger}\n{data.certificate}", as_json=as_json)
+
+
+@main.command()
+@_run
+@json_option
+@command
+def label(run: str, as_json: bool) -> None:
+    """Label conversations by hand, one a screen: keep or drop.
 
     No verdict is shown; what a check or an oracle drops comes last, since no judge reads it.
     Each answer is on disk at once, in labels.jsonl in the run's folder, and the same call goes
@@ -223,21 +223,23 @@ def label(run: str) -> None:
     played = shuffled((row for row in _load(run).rows if row.state != "failed"), 0, "label")
     played.sort(key=lambda row: row.verdict is not None and row.verdict.rule.startswith(("check:", "oracle:")))
     path, told = Path(run, "labels.jsonl"), {row.id: read_messages(row.messages) for row in played}
-    count = ask(told, path, answers=sys.stdin, screen=sys.stdout)
-    click.echo(f"\n{count} of {len(told)} labelled. For the judge's report type: data.trust({path.as_posix()!r})")
+    count = ask(told, path, answers=sys.stdin, screen=sys.stderr if as_json else sys.stdout)
+    done = f"\n{count} of {len(told)} labelled. For the judge's report type: data.trust({path.as_posix()!r})"
+    show({"labels": str(path), "labelled": count, "rows": len(told)}, done, as_json=as_json)
 
 
 @main.command()
 @_run
 @click.option("--out", default="report.html", show_default=True, type=click.Path(dir_okay=False), help="File to write.")
-@_command
-def report(run: str, out: str) -> None:
+@json_option
+@command
+def report(run: str, out: str, as_json: bool) -> None:
     """Write a run as one page to look at.
 
     Example: whilesim report run --out report.html
     """
     _load(run).report(out)
-    click.echo(out)
+    show({"report": out}, out, as_json=as_json)
 
 
 @main.command()
@@ -251,43 +253,73 @@ def report(run: str, out: str) -> None:
     type=click.Choice(["trl", "openai", "sharegpt", "dpo", "kto", "rl"]),
     help="Who will read it.",
 )
-@_command
-def export(run: str, out: str, form: Any) -> None:
+@json_option
+@command
+def export(run: str, out: str, form: Any, as_json: bool) -> None:
     """Write the kept rows for a trainer.
 
     Example: whilesim export run train.jsonl --format trl
     """
     data = _load(run)
-    click.echo(str((data if form in ("dpo", "kto") else data.kept).export(out, format=form)))
+    done = (data if form in ("dpo", "kto") else data.kept).export(out, format=form)
+    show(asdict(done), str(done), as_json=as_json)
 
 
 @main.command()
 @_run
 @click.argument("name")
 @click.option("--public", is_flag=True, help="Publish; private by default.")
-@_command
-def push(run: str, name: str, public: bool) -> None:
+@json_option
+@command
+def push(run: str, name: str, public: bool, as_json: bool) -> None:
     """Push the kept rows to the Hub as a dataset with a card.
 
     Example: whilesim push run you/support-sft
     """
-    click.echo(str(_load(run).kept.push_to_hub(name, private=not public)))
+    done = _load(run).kept.push_to_hub(name, private=not public)
+    show(asdict(done), str(done), as_json=as_json)
 
 
 @main.command()
 @_run
 @click.argument("row")
-@_command
-def explain(run: str, row: str) -> None:
+@json_option
+@command
+def explain(run: str, row: str, as_json: bool) -> None:
     """Print all that is known of one row.
 
     Example: whilesim explain run s0001/r0
     """
-    click.echo(_load(run).explain(row))
+    data = _load(run)
+    show(data.find(row).to_json(), data.explain(row), as_json=as_json)
 
 
-add_commands(main, _command)
-add_training(main, _command)
+for _other in (*COMMANDS, train):
+    main.add_command(_other)
+
+
+@main.command()
+@click.option(
+    "--agent", "--model", "models", multiple=True, help="A model to try with one short request; may be given again."
+)
+@click.option("--base-url", help="Address of an OpenAI-compatible server that has these models.")
+@json_option
+@command
+def doctor(models: tuple[str, ...], base_url: str | None, as_json: bool) -> None:
+    """Say what is here: versions, keys, endpoints, embedder, prices.
+
+    Of a key only whether it is set. Without --agent, each endpoint that the environment names
+    is asked. Exit code 2 where a model that was named does not answer.
+
+    Example: whilesim doctor --agent openai:gpt-4.1-mini
+    """
+    from whilesim.chat.models import Model
+    from whilesim.doctor import examine, tell
+
+    found = examine([Model(name, base_url=base_url) for name in models])
+    show(found, tell(found), as_json=as_json)
+    if models and not all(one["answers"] for one in found["models"]):
+        sys.exit(2)
 
 
 def _make_plan(policy_file: str, tools_file: str, **options: Any) -> Any:

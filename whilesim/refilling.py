@@ -11,13 +11,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 from whilesim.cards.plan import Plan
-from whilesim.cards.planning import write_wave
+from whilesim.cards.planning import load_plan, write_wave
 from whilesim.chat.loop import run
+from whilesim.chat.models import Model
+from whilesim.core.errors import InputError
 from whilesim.keeping.manifest import Pair
 from whilesim.keeping.simulation import Simulation
-from whilesim.playing import Cast, How, play_plan
+from whilesim.playing import Cast, How, find_cast, play_plan
 from whilesim.situations.covering import cover
 
 log = logging.getLogger(__name__)
@@ -48,6 +51,48 @@ def refiller(plan: Plan, cast: Cast, how: How) -> Callable[[Simulation, int | No
         return data
 
     return refill
+
+
+def reopen(
+    data: Simulation,
+    agent: str | None = None,
+    customer: str | None = None,
+    *,
+    base_url: str | None = None,
+    rubric: str | None = None,
+    judge: str | None = None,
+) -> Simulation:
+    """Return a run that was loaded from its folder, ready to be refilled.
+
+    Args:
+        agent, customer: Models; those that the run names by default.
+        base_url: Address of the agent's server, as it was given to ``simulate``.
+        rubric: Path of the rubric that the run was graded with; None for the built-in one.
+        judge: The model that read it.
+
+    Raises:
+        InputError: A judge read the rows and none is named, or the folder holds no plan.
+    """
+    folder, models, counts = data.folder or Path(), data.manifest.models, data.manifest.counts
+    read_by = {row.verdict.judge.partition("@")[0] for row in data.rows if row.verdict and row.verdict.judge}
+    if read_by and judge is None:
+        msg = f"the rows in {str(folder)!r} were read by {min(read_by)!r}, and refilled rows need a judge too. Type --judge, "
+        raise InputError(msg + "and --rubric if grade had one.")
+    if not (folder / "plan.json").exists():
+        msg = (
+            f"{str(folder)!r} holds no plan.json, so nobody knows what else to play. Run simulate again on that folder."
+        )
+        raise InputError(msg)
+    name, other = agent or models["agent"], customer or models["customer"]
+    player = Model(str(name), base_url=base_url) if base_url else name
+    cast = run(find_cast(player, None if other == name else other))
+    how = How(counts["rollouts"], counts["turns"], 64, None, None, str(folder))
+    data.players, data.asked = (
+        {"agent": cast.agent, "customer": cast.customer},
+        {"rubric": rubric and Path(rubric), "judge": judge},
+    )
+    data.refiller = refiller(load_plan(folder / "plan.json"), cast, how)
+    return data
 
 
 def _choose(

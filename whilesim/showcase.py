@@ -71,7 +71,7 @@ def run_demo(folder: Path, *, situations: int = 150, seed: int = 0) -> tuple[Sim
     began = time.monotonic()
     plan = make_plan(tools=demo_tools(), system_prompt=demo_policy(), situations=situations, seed=seed)
     lines = [*_tell_plan(plan, situations)]
-    data = simulate("scripted", plan=plan, run_dir=folder, progress=False)
+    data = simulate("scripted", plan=plan, run_dir=folder)
     lines += _tell_play(data)
     data.grade()
     lines += _tell_grades(data)

@@ -104,7 +104,10 @@ def _plan(plan: Plan | None, options: Mapping[str, Any]) -> Plan:
 
 async def _simulate(plan: Plan, agent: Any, customer: Any, how: How) -> Simulation:
     cast: Cast = await find_cast(agent, customer)
-    return as_simulation(await play_plan(plan, cast, how), plan, cast, how)
+    rows = await play_plan(plan, cast, how)
+    if how.run_dir is not None:
+        plan.save(os.path.join(how.run_dir, "plan.json"))
+    return as_simulation(rows, plan, cast, how)
 
 
 def as_simulation(rows: Sequence[Row], plan: Plan, cast: Cast, how: How) -> Simulation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -194,3 +195,15 @@ def test_dollars_are_unknown_without_a_price_or_without_usage():
     assert read(answered(content="x", usage=usage), price=price).usage.usd == pytest.approx(0.3)
     assert read(answered(content="x", usage=usage)).usage.usd is None
     assert read(answered(content="x"), price=price).usage.usd is None
+
+
+@pytest.mark.parametrize("odd", [{"reasoning": {"steps": []}}, {"reasoning_content": 5}, {"content": [{"text": None}]}])
+def test_what_stands_where_a_text_should_be_is_left_out(odd: dict[str, Any]) -> None:
+    body = json.dumps({"choices": [{"message": {"content": "<think>a</think>", **odd}}]}).encode()
+    assert isinstance(read_reply(body, where="'m' at h", price=None).message.reasoning, (str, type(None)))
+
+
+def test_calls_that_are_no_list_are_no_completion() -> None:
+    body = json.dumps({"choices": [{"message": {"tool_calls": 7}}]}).encode()
+    with pytest.raises(CallFailed, match="no chat completion"):
+        read_reply(body, where="'m' at h", price=None)

@@ -10,13 +10,14 @@ import importlib.util
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from whilesim.chat.failures import read_failure
 from whilesim.chat.usage import Price
+from whilesim.core.keys import hide
 
 _TABLE = "model_prices_and_context_window_backup.json"
 
@@ -74,12 +75,13 @@ def _find_entries(*names: str) -> tuple[Mapping[str, Any], ...]:
 
 
 async def complete(
-    where: str, fields: Mapping[str, Any], *, api_key: str | None, base_url: str | None
+    where: str, fields: Mapping[str, Any], *, api_key: str | None, base_url: str | None, keys: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Ask a model through litellm; return the answer in the shape of OpenAI's.
 
     Args:
         fields: The body of a chat completion request, ``model`` as litellm spells it.
+        keys: What an error must not repeat.
 
     Raises:
         CallFailed: It failed; litellm's own retries are off.
@@ -90,6 +92,6 @@ async def complete(
     except Exception as error:  # its errors share no base class of their own: sorted by status and name
         headers = dict(getattr(getattr(error, "response", None), "headers", None) or {})
         status = getattr(error, "status_code", None)
-        text, lower = f"{type(error).__name__}: {error}", {k.lower(): v for k, v in headers.items()}
+        text, lower = hide(f"{type(error).__name__}: {error}", keys), {k.lower(): v for k, v in headers.items()}
         raise read_failure(where, status if isinstance(status, int) else 400, text, lower) from error
     return dict(answer.model_dump())

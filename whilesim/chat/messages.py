@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from reprlib import repr as brief
 from typing import Any, Literal
 
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, parse_object
+from whilesim.core.keys import hide
 
 Role = Literal["system", "user", "assistant", "tool"]
 Stop = Literal[
@@ -102,6 +104,10 @@ class Failure:
     """One word of the taxonomy in ``core.errors.ModelError``."""
     message: str
 
+    def __post_init__(self) -> None:
+        """Leave out keys: what a user's function or a provider's client raises may repeat them."""
+        object.__setattr__(self, "message", hide(self.message))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
@@ -141,20 +147,23 @@ def read_message(wire: Mapping[str, Any]) -> Message:
         InputError: The role is unknown, or the shape is not a chat message.
     """
     role: Any = wire.get("role")
-    role = {"developer": "system", "function": "tool"}.get(str(role), role)
+    role = {"developer": "system", "function": "tool"}.get(role, role) if isinstance(role, str) else role
     if role not in ("system", "user", "assistant", "tool"):
         msg = (
-            f"a message has the role {role!r}; it must be system, user, assistant or tool. "
+            f"a message has the role {brief(role)}; it must be system, user, assistant or tool. "
             'Type: {"role": "assistant", "content": "..."}'
         )
         raise InputError(msg)
+    calls, call_id = wire.get("tool_calls") or (), wire.get("tool_call_id")
+    if not isinstance(calls, (list, tuple)):
+        raise InputError(f"a message's tool_calls is {brief(calls)}; it must be a list of calls.")
     return Message(
         role=role,
         content=_read_content(wire.get("content")),
-        tool_calls=tuple(_read_call(c, i) for i, c in enumerate(wire.get("tool_calls") or ())),
-        tool_call_id=wire.get("tool_call_id"),
-        reasoning=wire.get("reasoning") or wire.get("reasoning_content"),
-        finish=wire.get("finish") or wire.get("finish_reason"),
+        tool_calls=tuple(_read_call(c, i) for i, c in enumerate(calls)),
+        tool_call_id=None if call_id is None else str(call_id),
+        reasoning=_first_text(wire, "reasoning", "reasoning_content"),
+        finish=_first_text(wire, "finish", "finish_reason"),
     )
 
 
@@ -168,11 +177,15 @@ def to_openai(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return [m.to_openai() for m in messages]
 
 
+def _first_text(wire: Mapping[str, Any], *names: str) -> str | None:
+    return next((wire[name] for name in names if isinstance(wire.get(name), str) and wire[name]), None)
+
+
 def _read_content(content: Any) -> str | None:
     if content is None or isinstance(content, str):
         return content
     if isinstance(content, list):
-        parts = [p.get("text", "") if isinstance(p, Mapping) else str(p) for p in content]
+        parts = [str(p.get("text") or "") if isinstance(p, Mapping) else str(p) for p in content]
         return "".join(parts) or None
     msg = f"a message's content is {type(content).__name__}; it must be text or a list of text parts."
     raise InputError(msg)
@@ -181,7 +194,7 @@ def _read_content(content: Any) -> str | None:
 def _read_call(wire: Any, index: int) -> ToolCall:
     function = wire.get("function", wire) if isinstance(wire, Mapping) else None
     if not isinstance(function, Mapping):
-        msg = f'a tool call is {wire!r:.80}. Type: {{"id": "...", "function": {{"name": "...", "arguments": "{{}}"}}}}'
+        msg = f'a tool call is {brief(wire)}. Type: {{"id": "...", "function": {{"name": "...", "arguments": "{{}}"}}}}'
         raise InputError(msg)
     arguments = function.get("arguments")
     if not isinstance(arguments, str):

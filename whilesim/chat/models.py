@@ -19,6 +19,7 @@ from whilesim.chat.bridge import find_provider, missing_keys
 from whilesim.chat.messages import Message
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
+from whilesim.core.keys import place_of, scrub
 
 ToolMode = Literal["auto", "native", "json"]
 Tools = Sequence[Mapping[str, Any]]
@@ -46,14 +47,14 @@ class Model:
 
     name: str
     base_url: str | None = None
-    api_key: str | None = field(default=None, repr=False)
+    api_key: str | None = None
     temperature: float | None = 0.7
     max_tokens: int | None = 1024
     tool_mode: ToolMode = "auto"
     price: tuple[float, float] | None = None
     timeout: float = 120.0
     extra: Mapping[str, Any] = field(default_factory=dict)
-    client: Any = field(default=None, repr=False)
+    client: Any = None
     window: int | None = None
     provider: str = ""
 
@@ -61,7 +62,11 @@ class Model:
     def fingerprint(self) -> dict[str, Any]:
         """What decides the model's answers, as JSON: never its key, host, price or timeout."""
         names = ("name", "temperature", "max_tokens", "tool_mode")
-        return {name: getattr(self, name) for name in names} | {"extra": dict(self.extra)}
+        return {name: getattr(self, name) for name in names} | {"extra": scrub(self.extra)}
+
+    def __repr__(self) -> str:
+        shown = {**self.fingerprint, "host": self.host, "price": self.price}
+        return f"Model({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     @property
     def host(self) -> str:
@@ -226,8 +231,8 @@ def _environment_url(provider: Provider) -> str:
 def _clean(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f'the address {url!r} is no URL. Type: base_url="http://host:port/v1"')
-    return url.rstrip("/").removesuffix("/chat/completions")
+        raise InputError(f'the address {place_of(url)!r} is no URL. Type: base_url="http://host:port/v1"')
+    return parts._replace(path=parts.path.rstrip("/").removesuffix("/chat/completions")).geturl()
 
 
 def _check(model: Model) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import os
 import urllib.request
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -23,6 +24,7 @@ from whilesim.chat.bridge import complete
 from whilesim.chat.failures import CallFailed, read_failure
 from whilesim.chat.models import THROUGH_LITELLM, Model
 from whilesim.core.jsontext import dumps
+from whilesim.core.keys import HIDDEN, hide, known_keys
 
 _CONNECT = 30.0  # seconds; SDKs give 5, which a busy server exceeds
 _KEEP = 4.0  # seconds an idle connection is kept: uvicorn closes it after 5
@@ -36,9 +38,11 @@ class Transport:
         self.where = f"{model.name!r} at {model.host}"
         self.place = str(model.base_url or (model.client and id(model.client)) or model.provider)
         """What models behind the same endpoint have in common."""
+        self._keys = _keys_of(model)
         self._session: aiohttp.ClientSession | None = None
         self._post: Callable[[bytes, float], Awaitable[bytes]] = self._directly
-        self._url = URL(f"{model.base_url}/chat/completions")
+        url = URL(model.base_url or "")
+        self._url = url.with_path(f"{url.raw_path.rstrip('/')}/chat/completions", encoded=True).with_query(url.query)
         if model.client is not None:
             self._post = self._through_client
             self._client = model.client.with_options(max_retries=0, timeout=None)  # ours holds
@@ -52,14 +56,12 @@ class Transport:
             CallFailed: It did not come back as status 200 in time.
         """
         try:
-            return await self._post(body, seconds)
+            return self._without_keys(await self._post(body, seconds))
         except (TimeoutError, asyncio.TimeoutError) as error:
             msg = f"{self.where} did not answer within {seconds:.4g} s."
             raise CallFailed(msg, reason="timeout", billed=True) from error
         except CallFailed as failure:
-            key = self._model.api_key or getattr(self._model.client, "api_key", None)
-            if key and len(key) > 5:  # some servers repeat the key they refuse
-                failure.args = (str(failure).replace(key, "***"),)
+            failure.args = (hide(str(failure), self._keys),)
             raise failure from None
 
     async def close(self) -> None:
@@ -82,7 +84,7 @@ class Transport:
         if status == 200:
             return data
         headers = {k.lower(): v for k, v in answer.headers.items()}
-        raise read_failure(self.where, status, data.decode("utf-8", "replace"), headers)
+        raise read_failure(self.where, status, self._without_keys(data).decode("utf-8", "replace"), headers)
 
     def _open(self) -> aiohttp.ClientSession:
         key, headers = self._model.api_key, {"Content-Type": "application/json"}
@@ -111,12 +113,26 @@ class Transport:
             raise CallFailed(f"{self.where}: {error.__cause__ or error}", reason="connection") from error
         except openai.APIStatusError as error:
             headers = {k.lower(): v for k, v in error.response.headers.items()}
-            raise read_failure(self.where, error.status_code, error.response.text, headers) from error
+            raise read_failure(self.where, error.status_code, hide(error.response.text, self._keys), headers) from error
 
     async def _through_litellm(self, body: bytes, seconds: float) -> bytes:
         model = self._model
-        sent = complete(self.where, json.loads(body), api_key=model.api_key, base_url=model.base_url)
+        where = {"api_key": model.api_key, "base_url": model.base_url}
+        sent = complete(self.where, json.loads(body), keys=self._keys, **where)
         return dumps(await asyncio.wait_for(sent, seconds)).encode()
+
+    def _without_keys(self, data: bytes) -> bytes:
+        """Return an answer without our keys: some servers repeat the key that they were sent."""
+        for key in self._keys:
+            data = data.replace(key.encode(), HIDDEN.encode())
+        return data
+
+
+def _keys_of(model: Model) -> tuple[str, ...]:
+    headers = {**getattr(model.client, "default_headers", {}), **(model.extra.get("extra_headers") or {})}
+    if model.provider in THROUGH_LITELLM:  # it looks for its keys itself
+        headers |= os.environ
+    return known_keys(model.api_key, getattr(model.client, "api_key", None), url=model.base_url, named=headers)
 
 
 @cache

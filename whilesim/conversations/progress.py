@@ -45,10 +45,11 @@ class Progress:
             self._bar.update(rows - self._bar.n)
         elif self._shows and now - self._told >= _EVERY:
             self._told = now
-            of, left = "", ""
+            of = left = ""
             if self._total is not None:
                 of = f"/{self._total}"
-                left = f", about {(now - self._began) / max(1, rows) * (self._total - rows) / 60:.0f} min left"
+            if self._total is not None and rows:  # before the first one nobody knows
+                left = f", about {(now - self._began) / rows * (self._total - rows) / 60:.0f} min left"
             print(f"whilesim: {rows}{of} rows, {self._describe(clean, throttle, now)}{left}", file=sys.stderr)
 
     def close(self) -> None:
@@ -57,10 +58,11 @@ class Progress:
             self._bar.close()
 
     def _describe(self, clean: int, throttle: Throttle, now: float) -> str:
-        used = throttle.used
-        rate = used.calls / max(0.001, now - self._began)
-        usd = "price unknown" if used.usd is None else f"${used.usd:.2f}"
-        parts = [f"{clean} clean", f"{rate:.0f} calls/s", f"{used.tokens_in + used.tokens_out:,} tokens", usd]
+        used, parts = throttle.used, [f"{clean} clean"]
+        if used.calls:  # scripts call no model
+            rate = used.calls / max(0.001, now - self._began)
+            usd = "price unknown" if used.usd is None else f"${used.usd:.2f}"
+            parts += [f"{rate:.0f} calls/s", f"{used.tokens_in + used.tokens_out:,} tokens", usd]
         return ", ".join([*parts, f"{throttle.retries} retries"] if throttle.retries else parts)
 
 

@@ -2,6 +2,7 @@
 
     errors     every error this package raises on purpose
     seeds      draws that are functions of names
+    keys       what must never be seen, taken out of texts
     text       small operations on text that several houses share
     jsontext   strict JSON, in and out
     stats      rates with intervals, exact tests, and how many tasks a question needs

@@ -37,21 +37,24 @@ def dumps(value: Any, *, indent: int | None = None) -> str:
 
 
 def loads(text: str | bytes) -> Any:
-    """Read strict JSON.
+    """Read strict JSON; a number beyond the range of floats is null, as it would be written.
 
     Raises:
         ValueError: The text is not JSON, or holds NaN or Infinity.
     """
-    return _read(text if isinstance(text, str) else text.decode("utf-8"))
+    try:
+        return _read(text if isinstance(text, str) else text.decode("utf-8"))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def copied(value: T) -> T:
     """Copy nested mappings and lists; what stands in them is shared. Five times as fast as ``deepcopy``."""
     found: Any = value
-    if isinstance(value, dict):
-        found = {key: copied(item) for key, item in value.items()}
+    if isinstance(value, dict):  # a call for each plain value would take most of the time
+        found = {key: copied(v) if isinstance(v, (dict, list)) else v for key, v in value.items()}
     elif isinstance(value, list):
-        found = [copied(item) for item in value]
+        found = [copied(v) if isinstance(v, (dict, list)) else v for v in value]
     return cast(T, found)
 
 
@@ -59,7 +62,7 @@ def parse_object(text: str) -> dict[str, Any] | None:
     """Return the JSON object that the text is, or None when it is anything else."""
     try:
         found = loads(text)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 
@@ -76,12 +79,12 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, Any]]:
     Raises:
         InputError: A line is not JSON; names the file and the line.
     """
-    with Path(path).open(encoding="utf-8") as lines:
+    with Path(path).open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
-                yield number, loads(line)
+                yield number, loads(line.removeprefix(b"\xef\xbb\xbf"))
             except ValueError as error:
                 msg = f"{os.fspath(path)}, line {number}: not JSON ({error}). Mend or delete the line."
                 raise InputError(msg) from error
@@ -119,8 +122,13 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
+def _number(text: str) -> float | None:
+    found = float(text)
+    return found if math.isfinite(found) else None
+
+
 _write = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # json.dumps makes an encoder for each call
-_read = json.JSONDecoder(parse_constant=_refuse).decode
+_read = json.JSONDecoder(parse_constant=_refuse, parse_float=_number).decode
 
 
 def _finite(value: Any) -> Any:

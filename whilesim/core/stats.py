@@ -83,6 +83,8 @@ class PassAt:
         parts += [f"{n} with fewer than {k} tries left out" for k, n in self.left_out.items() if n]
         return " | ".join(parts) or "pass@k n/a (no task was tried)"
 
+    __repr__ = __str__  # a notebook shows the value of a cell
+
 
 def pass_at_k(n: int, c: int, k: int) -> float:
     """Return the chance that at least one of ``k`` tries passes, given ``c`` passes in ``n``.

@@ -14,14 +14,14 @@ from typing import Any
 import click
 
 from whilesim.core.errors import GateFailed, InputError
-from whilesim.core.jsontext import dumps, loads
+from whilesim.core.jsontext import dumps
+from whilesim.shell import Commands, command, json_option, show
 
 _STARTER = Path(__file__).parent.parent / "starter"
 _FILE = click.Path(exists=True, dir_okay=False)
 _PATH = click.Path(exists=True)
 _NEW = click.Path(dir_okay=False)
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 _split = click.option("--split", default="nightly", show_default=True, help="Split of the dataset.")
 _SUITE = [
     click.option("--tools", type=_FILE, help="The agent's tools: JSON, YAML or Python source."),
@@ -46,15 +46,11 @@ def _with(options: Sequence[_Decorator]) -> _Decorator:
     return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
 
 
-def _show(value: Any, text: str, *, as_json: bool) -> None:
-    click.echo(dumps(value, indent=2) if as_json else text)
-
-
 def _show_floors(found: Mapping[str, Any], *, as_json: bool) -> None:
     from whilesim.evals.results import tell_floors
 
     told = {name: {**asdict(floor), "rate": floor.rate} for name, floor in found.items()}
-    _show(told, "\n".join(tell_floors(found)), as_json=as_json)
+    show(told, "\n".join(tell_floors(found)), as_json=as_json)
 
 
 def _evaluate(tickets: str | None, how: dict[str, Any], agent: str) -> Any:
@@ -74,25 +70,27 @@ def _evaluate(tickets: str | None, how: dict[str, Any], agent: str) -> Any:
 @click.option("--freeze", type=_NEW, help="Write the protocol of the run to this file, and play nothing.")
 @click.option("--push", help="owner/name: publish traces and scores on the Hub, beside the runs before.")
 @_split
-@_json
+@json_option
+@command
 def eval_(tickets: str | None, agent: str, as_json: bool, **how: Any) -> None:
-    """Play golden tickets with an agent, and score it beside trivial agents.
+    """Play golden tickets with an agent, and score it beside others.
 
-    Example: whilesim eval eval/golden_tickets.jsonl --agent eval/agent.py:agent --run-dir eval/results
+    Example: whilesim eval eval/golden_tickets.jsonl --agent eval/agent.py:agent
     """
     init, freeze, push, split = (how.pop(name) for name in ("init", "freeze", "push", "split"))
     if init is not None:
         written = write_starter(Path(init))
-        _show(written, "\n".join(written), as_json=as_json)
+        show(written, "\n".join(written), as_json=as_json)
     elif freeze is not None:
         from whilesim.evals.setup import freeze_protocol, read_options
 
         told = freeze_protocol(freeze, tickets, **read_options(how))
-        _show(told, f"{freeze}: {told['count']} tickets, {told['trials']} trial(s) frozen", as_json=as_json)
+        show(told, f"{freeze}: {told['count']} tickets, {told['trials']} trial(s) frozen", as_json=as_json)
     else:
         result = _evaluate(tickets, how, agent)
-        pushed = f"\npushed to {push} at {result.push_to_hub(push, split=split)}" if push else ""
-        _show(result.summary(), f"{result}{pushed}", as_json=as_json)
+        pushed = result.push_to_hub(push, split=split) if push else None
+        text = f"{result}\npushed to {push} at {pushed}" if pushed else str(result)
+        show({**result.summary(), "pushed": pushed}, text, as_json=as_json)
 
 
 @click.command("gate")
@@ -103,11 +101,14 @@ def eval_(tickets: str | None, agent: str, as_json: bool, **how: Any) -> None:
 @click.option("--undecided", type=click.Choice(["estimate", "fail", "pass"]), default="estimate", show_default=True,
               help="What a threshold inside the interval means.")  # fmt: skip
 @click.option("--junit", type=_NEW, help="Write JUnit XML to this file.")
-@_json
+@json_option
+@command
 def gate_(tickets: str, agent: str, undecided: Any, as_json: bool, **how: Any) -> None:
-    """Pass or fail, by tickets that are played now or by the folder of a run; exit code 1 for a fail.
+    """Pass or fail, by tickets played now or by a run's folder.
 
-    Example: whilesim gate eval/golden_tickets.jsonl --agent eval/agent.py:agent --junit junit.xml
+    Exit code 1 for a fail.
+
+    Example: whilesim gate eval/golden_tickets.jsonl --agent eval/agent.py:agent
     """
     from whilesim.evals.gate import hold, write_junit, write_summary
     from whilesim.evals.results import load_result
@@ -117,7 +118,7 @@ def gate_(tickets: str, agent: str, undecided: Any, as_json: bool, **how: Any) -
     if how["junit"]:
         write_junit(result, report, how["junit"])
     write_summary(result, report)
-    _show({**asdict(report), "run": result.summary()}, f"{result}\n{report}", as_json=as_json)
+    show({**asdict(report), "run": result.summary()}, f"{result}\n{report}", as_json=as_json)
     if not report.passed:
         raise GateFailed(f"{len(report.reasons)} of {len(result.by_ticket)} tickets fail the gate.")
 
@@ -126,9 +127,10 @@ def gate_(tickets: str, agent: str, undecided: Any, as_json: bool, **how: Any) -
 @click.argument("folders", nargs=-1, type=_PATH)
 @click.option("--hub", help="owner/name: print the runs that were pushed there, over time.")
 @_split
-@_json
+@json_option
+@command
 def compare_(folders: tuple[str, ...], hub: str | None, split: str, as_json: bool) -> None:
-    """Compare two runs by their folders, or the runs on the Hub over time.
+    """Compare two runs, or the runs on the Hub over time.
 
     Example: whilesim compare runs/before runs/after
     """
@@ -137,20 +139,23 @@ def compare_(folders: tuple[str, ...], hub: str | None, split: str, as_json: boo
 
     if hub is not None:
         runs = read_history(hub, split)
-        _show(runs, tell_history(runs), as_json=as_json)
+        show(runs, tell_history(runs), as_json=as_json)
         return
     if len(folders) != 2:
         raise InputError("two folders are needed, or --hub. Type: whilesim compare runs/before runs/after")
     found = compare(*folders)
-    _show(asdict(found), str(found), as_json=as_json)
+    show(asdict(found), str(found), as_json=as_json)
 
 
 @click.command("floors")
 @click.argument("tickets")
 @_with(_SUITE)
-@_json
+@json_option
+@command
 def floors_(tickets: str, as_json: bool, **how: Any) -> None:
-    """Say which tickets trivial agents pass: what they pass tells little about a real one.
+    """Say which golden tickets trivial agents pass.
+
+    What they pass tells little about a real agent.
 
     Example: whilesim floors eval/golden_tickets.jsonl --tools eval/tools.json
     """
@@ -162,8 +167,12 @@ def floors_(tickets: str, as_json: bool, **how: Any) -> None:
               help="NAME=SPEC, or a SPEC that is its own name; may be given again.")  # fmt: skip
 @click.option("--port", default=8765, show_default=True, help="Port on 127.0.0.1; 0 for any that is free.")
 @click.option("--key", help="What clients must send as their key; none by default.")
-def serve_(agents: tuple[str, ...], port: int, key: str | None) -> None:
-    """Serve agents as an OpenAI-compatible endpoint on 127.0.0.1, chosen by the model's name.
+@json_option
+@command
+def serve_(agents: tuple[str, ...], port: int, key: str | None, as_json: bool) -> None:
+    """Serve agents as an OpenAI-compatible endpoint on 127.0.0.1.
+
+    The model's name in a request chooses the agent.
 
     Example: whilesim serve --agent mine=eval/agent.py:agent --port 8765
     """
@@ -175,16 +184,17 @@ def serve_(agents: tuple[str, ...], port: int, key: str | None) -> None:
 
     async def serve() -> None:
         async with serving(named, port=port, key=key) as url:
-            click.echo(f"{url} serves {', '.join(dict.fromkeys([*named, *BUILT_IN]))}")
+            names = list(dict.fromkeys([*named, *BUILT_IN]))
+            show({"url": url, "agents": names}, f"{url} serves {', '.join(names)}", as_json=as_json)
             await asyncio.Event().wait()
 
     with suppress(KeyboardInterrupt):
         asyncio.run(serve())
 
 
-@click.group("tau2")
+@click.group("tau2", cls=Commands)
 def tau2_() -> None:
-    """Results of tau2-bench.
+    """Results of tau2-bench: read, compare, floors.
 
     Example: whilesim tau2 read results.json
     """
@@ -194,27 +204,28 @@ def tau2_() -> None:
 @click.argument("results", nargs=-1, required=True, type=_PATH)
 @click.option("--splits", type=_FILE, help="The benchmark's split_tasks.json, to name the split of a part of one.")
 @click.option("--out", type=_NEW, help="Write the run here, keys taken out.")
-@_json
+@json_option
+@command
 def tau2_read(results: tuple[str, ...], splits: str | None, out: str | None, as_json: bool) -> None:
     """Read one run: rewards, pass^k, errors counted three ways, split, personas, hand-offs.
 
     Example: whilesim tau2 read results/telecom.json
     """
-    from whilesim.evals.tau2 import read_tau2, tell_tau2
+    from whilesim.evals.tau2 import read_splits, read_tau2, tell_tau2
 
     found = read_tau2(*results)
     if out:
         whole = {"info": found.info, "tasks": list(found.tasks.values()), "simulations": found.simulations}
         Path(out).write_text(dumps(whole) + "\n", encoding="utf-8")
-    known = loads(Path(splits).read_text(encoding="utf-8")) if splits else {}
-    told = found.summary(known.get("splits", known))
-    _show(told, tell_tau2(told), as_json=as_json)
+    told = found.summary(read_splits(splits) if splits else None)
+    show(told, tell_tau2(told), as_json=as_json)
 
 
 @tau2_.command("compare")
 @click.argument("before", type=_PATH)
 @click.argument("after", type=_PATH)
-@_json
+@json_option
+@command
 def tau2_compare(before: str, after: str, as_json: bool) -> None:
     """Compare two runs: Fisher for single trials, else paired by task; per persona and hand-off.
 
@@ -223,12 +234,13 @@ def tau2_compare(before: str, after: str, as_json: bool) -> None:
     from whilesim.evals.tau2 import compare_tau2, read_tau2
 
     found = compare_tau2(read_tau2(before), read_tau2(after))
-    _show(asdict(found), str(found), as_json=as_json)
+    show(asdict(found), str(found), as_json=as_json)
 
 
 @tau2_.command("floors")
 @click.argument("results", type=_PATH)
-@_json
+@json_option
+@command
 def tau2_floors(results: str, as_json: bool) -> None:
     """Say what agents that do nothing, or always hand off, score at most on the tasks of a file.
 
@@ -239,12 +251,7 @@ def tau2_floors(results: str, as_json: bool) -> None:
     _show_floors(floors_tau2(read_tasks(results)), as_json=as_json)
 
 
-def add_commands(main: click.Group, guard: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Add the commands to a group; ``guard`` turns errors into exit codes."""
-    for command in (eval_, gate_, compare_, floors_, serve_, tau2_):
-        main.add_command(command)
-        for guarded in getattr(command, "commands", {"": command}).values():
-            guarded.callback = guard(guarded.callback)
+COMMANDS = (eval_, gate_, compare_, floors_, serve_, tau2_)
 
 
 def write_starter(folder: Path) -> list[str]:

@@ -2,49 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
 import click
 
-from whilesim.core.jsontext import dumps
+from whilesim.shell import command, json_option, show
 from whilesim.training.recipe import Recipe
 
+_defaults = Recipe()
 
-def add_commands(group: click.Group, guard: Callable[..., Any]) -> None:
-    """Add ``train`` to the command line; ``guard`` turns errors into exit codes."""
-    defaults = Recipe()
 
-    @group.command()
-    @click.argument("data")
-    @click.option("--model", required=True, help="Model to train: a name on the Hub, or a folder.")
-    @click.option("--output", required=True, type=click.Path(file_okay=False), help="Folder for the adapter.")
-    @click.option("--template", default=defaults.template, show_default=True, type=click.Choice(["model", "chatml"]),
-                  help="Chat template: the model's own, or ours, which has tools.")  # fmt: skip
-    @click.option("--rank", default=defaults.rank, show_default=True, help="Rank of the adapter.")
-    @click.option("--learning-rate", default=defaults.learning_rate, show_default=True, help="Constant.")
-    @click.option("--batch", default=defaults.batch, show_default=True, help="Rows that one step learns from.")
-    @click.option("--epochs", default=defaults.epochs, show_default=True, help="Passes over the rows.")
-    @click.option("--steps", default=defaults.steps, show_default=True, help="Steps; -1 lets --epochs decide.")
-    @click.option(
-        "--max-length", default=defaults.max_length, show_default=True, help="Tokens from which a row is cut."
-    )
-    @click.option("--eval-share", default=defaults.eval_share, show_default=True, help="Share of the rows held out.")
-    @click.option("--seed", default=defaults.seed, show_default=True, help="Decides split, weights and order.")
-    @click.option("--resume", is_flag=True, help="Go on from the last checkpoint in --output.")
-    @click.option("--merge", is_flag=True, help="Save the whole model, the adapter in it.")
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
-    @guard
-    def train(data: str, model: str, output: str, resume: bool, merge: bool, as_json: bool, **recipe: Any) -> None:
-        """Train a LoRA adapter on kept rows, and say how to serve it.
+@click.command()
+@click.argument("data")
+@click.option("--model", required=True, help="Model to train: a name on the Hub, or a folder.")
+@click.option("--output", required=True, type=click.Path(file_okay=False), help="Folder for the adapter.")
+@click.option("--template", default=_defaults.template, show_default=True, type=click.Choice(["model", "chatml"]),
+              help="Chat template: the model's own, or ours, which has tools.")  # fmt: skip
+@click.option("--rank", default=_defaults.rank, show_default=True, help="Rank of the adapter.")
+@click.option("--learning-rate", default=_defaults.learning_rate, show_default=True, help="Constant.")
+@click.option("--batch", default=_defaults.batch, show_default=True, help="Rows that one step learns from.")
+@click.option("--epochs", default=_defaults.epochs, show_default=True, help="Passes over the rows.")
+@click.option("--steps", default=_defaults.steps, show_default=True, help="Steps; -1 lets --epochs decide.")
+@click.option("--max-length", default=_defaults.max_length, show_default=True, help="Tokens from which a row is cut.")
+@click.option("--eval-share", default=_defaults.eval_share, show_default=True, help="Share of the rows held out.")
+@click.option("--seed", default=_defaults.seed, show_default=True, help="Decides split, weights and order.")
+@click.option("--resume", is_flag=True, help="Go on from the last checkpoint in --output.")
+@click.option("--merge", is_flag=True, help="Save the whole model, the adapter in it.")
+@json_option
+@command
+def train(data: str, model: str, output: str, resume: bool, merge: bool, as_json: bool, **recipe: Any) -> None:
+    """Train a LoRA adapter on kept rows, and say how to serve it.
 
-        DATA is a run folder, a dataset of ours on the Hub, or a file that export wrote. Loss
-        covers the agent's words and calls alone. Needs: pip install "whilesim[train]"
+    DATA is a run folder, a dataset of ours on the Hub, or a file that export wrote. Loss
+    covers the agent's words and calls alone. Needs: pip install "whilesim[train]"
 
-        Example: whilesim train run --model Qwen/Qwen3-4B-Instruct-2507 --output adapter
-        """
-        from whilesim.training.lora import train as train_adapter
+    Example: whilesim train run --model Qwen/Qwen3-4B-Instruct-2507 --output lora
+    """
+    from whilesim.training.lora import train as train_adapter
 
-        done = train_adapter(data, model, output, recipe=Recipe(**recipe), resume=resume, merge=merge)
-        click.echo(dumps(asdict(done), indent=2) if as_json else str(done))
+    done = train_adapter(data, model, output, recipe=Recipe(**recipe), resume=resume, merge=merge)
+    show(asdict(done), str(done), as_json=as_json)
