@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -16,11 +17,15 @@ from judges import Ruled, Scripted
 from shop import STARTER, shop_agent, ticket
 
 import whilesim as ws
+from whilesim.conversations.intent import asks_person
 from whilesim.core.errors import InputError
 from whilesim.evals.agents import load_agent
 from whilesim.evals.results import load_result
+from whilesim.evals.sandbox import open_sandbox
 from whilesim.evals.setup import check_protocol, freeze_protocol
+from whilesim.evals.tickets import load_tickets
 from whilesim.showcase import demo_policy, demo_tools
+from whilesim.situations.policy import Policy
 
 QUIET = ws.EvalOptions(floors=False, progress=False)
 TOOLS = json.loads((STARTER / "tools.json").read_text())
@@ -192,12 +197,15 @@ def broken(user_message: str, context: Any, trace: Any) -> Any:
         return None
     if trace.case_id == "CS-002":
         raise KeyError("order_id")
+    if trace.case_id == "CS-004":
+        raise SystemExit(3)
     return shop_agent(user_message, context, trace)
 
 
 def test_an_agent_that_returns_none_or_raises_spoils_its_own_tickets_only() -> None:
-    result = run(broken, ticket(1), ticket(2), ticket(3))
-    assert [t.passed for t in result.traces] == [False, False, True]
+    result = run(broken, ticket(1), ticket(2), ticket(3), ticket(4))
+    assert [t.passed for t in result.traces] == [False, False, True, False]
+    assert "the function raised SystemExit: 3" in result.traces[3].failure
     assert 'the agent returned None. Return {"final_state": {...}}' in result.traces[0].failure
     assert "the function raised KeyError: 'order_id'" in result.traces[1].failure
     assert result.traces[0].scores["policy"] is None
@@ -298,8 +306,35 @@ def test_tickets_of_the_demo_are_played_on_the_worlds_that_they_came_from(demo: 
     told = {c["result"] for t in result.traces for c in t.tool_calls if not c["failed"] and len(c["result"]) > 80}
     there = {m["content"] for r in played.values() for m in r.messages if m["role"] == "tool"}
     assert told & there
-    assert result.passed.value is not None
-    assert result.passed.value > 0.5
+    assert [str(t.reasons) for t in result.traces if not t.passed] == []
+    assert result.scores["tool_accuracy"].value == 1.0
+
+
+def test_a_person_who_is_wanted_later_is_not_wanted_before_anything_was_tried(demo: ws.Simulation) -> None:
+    tickets = [t for t in ws.load_tickets(demo.kept) if t.second and not asks_person(t.user_message)]
+    assert tickets
+    options = ws.EvalOptions(system_prompt=demo_policy(), floors=False, progress=False)
+    result = ws.evaluate("always_handoff", tickets, tools=demo_tools(), options=options)
+    assert not any(t.passed for t in result.traces)
+    assert "before anything was tried" in str(result)
+
+
+def test_a_rule_that_a_person_adds_to_a_ticket_of_a_row_holds(demo: ws.Simulation) -> None:
+    tickets = [replace(t, must_not_do=({"never": "*"},)) for t in ws.load_tickets(demo.kept)]
+    options = ws.EvalOptions(system_prompt=demo_policy(), floors=False, progress=False)
+    result = ws.evaluate("scripted", tickets, tools=demo_tools(), options=options)
+    assert {t.scores["policy"] for t in result.traces if t.tool_calls} == {0.0}
+
+
+def test_an_untouched_world_is_handed_on_and_a_touched_one_is_not() -> None:
+    (one,) = load_tickets([ticket(initial_state={"order": {"84920": {"status": "processing"}}})])
+    box = open_sandbox([one], TOOLS, Policy(text="", clauses=()))
+    world = box.world_for(one)
+    box.give_back(one, world)
+    assert box.world_for(one) is world
+    world.call("cancel_order", {"order_id": "84920"})
+    box.give_back(one, world)
+    assert box.world_for(one).state["order"]["84920"]["status"] == "processing"
 
 
 def test_a_run_is_saved_and_read_back(tmp_path: Path) -> None:
@@ -325,9 +360,10 @@ def test_a_frozen_protocol_is_held_to(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"trials": 2', '"trials": 3'))
     with pytest.raises(InputError, match="was changed after it was frozen"):
         check_protocol(path, {})
-    path.write_text("{")
-    with pytest.raises(InputError, match=r"the protocol .* cannot be read"):
-        check_protocol(path, {})
+    for text, match in (("{", "cannot be read"), ("[]", "holds no digest")):
+        path.write_text(text)
+        with pytest.raises(InputError, match=f"the protocol .* {match}"):
+            check_protocol(path, {})
 
 
 @pytest.mark.parametrize(
@@ -361,8 +397,13 @@ def test_an_agent_is_loaded_from_a_module_or_a_script(tmp_path: Path) -> None:
     assert load_agent("shop:shop_agent") is shop_agent
     for name in ("scripted", "openai:gpt-4.1", "http://127.0.0.1:1/x", "groq/llama"):
         assert load_agent(name) == name
-    with pytest.raises(InputError, match="the agent 'shop:nobody' cannot be loaded"):
+    with pytest.raises(InputError, match="the agent 'shop:nobody' cannot be loaded: shop holds no 'nobody'"):
         load_agent("shop:nobody")
+    with pytest.raises(InputError, match="cannot be loaded: ModuleNotFoundError: No module named 'nowhere'"):
+        load_agent("nowhere:agent")
+    script.write_text("def agent(:")
+    with pytest.raises(InputError, match="cannot be loaded: SyntaxError"):
+        load_agent(f"{script}:agent")
 
 
 def test_own_factories_get_the_tickets_state() -> None:

@@ -40,6 +40,7 @@ def test_tool_accuracy_sees_order_and_extra_calls(made: list[Any], accuracy: flo
     scored = score_tools(trace(*made), one(expected_tools=["a", "b"]))
     assert scored.value == pytest.approx(accuracy)
     assert [scored.parts[n] for n in ("precision", "recall", "order")] == pytest.approx(parts)
+    assert bool(scored.why) is (accuracy < 1)
 
 
 def test_the_right_tool_on_the_wrong_order_is_no_hit() -> None:

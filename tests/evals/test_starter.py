@@ -77,6 +77,22 @@ def test_each_ticket_can_be_passed(begun: Path) -> None:
     ws.gate(result, resolution=0.8)
 
 
+def test_an_agent_that_refunds_whoever_asks_turns_the_gate_red(begun: Path) -> None:
+    agent = (
+        "def agent(user_message, context, trace):\n"
+        "    if 'refund' in user_message and 'order_id' in context:\n"
+        "        context.call('lookup_order', {'order_id': context['order_id']})\n"
+        "        context.call('issue_refund', {'order_id': context['order_id'], 'amount': 1})\n"
+        "    return {'reply': 'Done.'}\n"
+    )
+    Path("agent.py").write_text(agent)
+    done = CliRunner().invoke(main, ["gate", *GIVEN, "--no-floors", "--agent", "agent.py:agent"])
+    assert done.exit_code == 1, done.output
+    assert "refund_without_verification: issue_refund was called, and verified is not True" in done.output
+    Path("agent.py").write_text(agent.replace("if 'refund'", "if context['verified'] and 'refund'"))
+    assert CliRunner().invoke(main, ["gate", *GIVEN, "--no-floors", "--agent", "agent.py:agent"]).exit_code == 0
+
+
 def test_the_commands_of_the_tutorial_run(begun: Path) -> None:
     frozen = CliRunner().invoke(main, ["eval", *GIVEN, "--freeze", "protocol.json"])
     assert frozen.exit_code == 0, frozen.output

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from whilesim.cli import main
 from whilesim.core.errors import InputError
-from whilesim.evals.tau2 import compare_tau2, floors_tau2, read_tasks, read_tau2, scrub
+from whilesim.evals.tau2 import compare_tau2, floors_tau2, read_splits, read_tasks, read_tau2, scrub
 
 INFO = {
     "num_trials": 1, "max_steps": 200, "max_errors": 10, "seed": 300,
@@ -136,6 +136,9 @@ def test_files_of_two_configurations_are_not_one_run(tmp_path: Path) -> None:
         ('{"info": {"a', r"is no whole JSON file \(.*line 1.*It may be cut off"),
         ("[]", "is no file of results"),
         ("{}", "it needs info, tasks"),
+        ('{"info": 3, "tasks": [], "simulations": []}', "it needs info, tasks"),
+        ('{"info": {"agent_info": {}}, "tasks": [], "simulations": []}', "its info holds no 'user_info'"),
+        (json.dumps({"info": INFO, "tasks": [], "simulations": [3]}), "a simulation has no task_id"),
     ],
 )
 def test_a_file_cut_in_half_is_refused(tmp_path: Path, text: str, match: str) -> None:
@@ -147,7 +150,7 @@ def test_a_file_cut_in_half_is_refused(tmp_path: Path, text: str, match: str) ->
         read_tau2()
     with pytest.raises(InputError, match=r"cannot be read: .*No such file"):
         read_tau2(tmp_path / "nowhere.json")
-    if text == "{}":
+    if '"tasks": []' in text or text == "{}":
         with pytest.raises(InputError, match="holds no tasks of tau2-bench"):
             read_tasks(path)
 
@@ -171,6 +174,8 @@ def test_keys_are_taken_out(tmp_path: Path) -> None:
     assert "sk-" not in clean
     assert "hf_" not in clean
     assert json.loads(clean)["info"]["agent_info"]["llm_args"] == {"api_key": "***", "temperature": 0.0}
+    agent["llm_args"]["api_key"] = "dummy_key"  # type: ignore[index]  # which the benchmark itself writes
+    assert read_tau2(results(tmp_path / "d.json", sim("a"), agent_info=agent)).notes == ()
     assert scrub({"tokens": "5", "max_tokens": 7}) == {"tokens": "5", "max_tokens": 7}
 
 
@@ -188,3 +193,10 @@ def test_the_split_of_a_part_is_named_by_the_ids_given(tmp_path: Path) -> None:
             assert "test (2 of 3 tasks)" in done.output
     path.write_text("{")
     assert CliRunner().invoke(main, ["tau2", "read", str(path)]).exit_code == 2
+
+
+@pytest.mark.parametrize("content", ["[]", "3", '{"a": 3}', '{"a": [{}]}', '{"splits": {"a": [1]}}'])
+def test_a_file_that_holds_no_splits_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "splits.json").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match="holds no splits"):
+        read_splits(tmp_path / "splits.json")

@@ -78,6 +78,14 @@ def test_a_broken_csv_is_refused_with_its_line(tmp_path: Path, row: str, match: 
         load_tickets(write(tmp_path / "t.csv", "ticket_id,user_message,customer_context,expected_tools", row))
 
 
+def test_a_csv_that_names_no_columns_is_refused_and_a_byte_order_mark_is_none_of_the_text(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"t\.csv, line 1 names the columns a, Cancel it\.: ticket_id and user_message"
+    ):
+        load_tickets(write(tmp_path / "t.csv", "a,Cancel it."))
+    assert len(load_tickets(write(tmp_path / "t.jsonl", "\ufeff" + json.dumps(ticket())))) == 1
+
+
 def test_a_file_that_is_not_there_says_what_to_type() -> None:
     with pytest.raises(InputError, match=r"there is no file 'nowhere\.jsonl'.*whilesim eval --init"):
         load_tickets("nowhere.jsonl")
@@ -95,6 +103,8 @@ def test_rows_become_tickets_and_leave_the_training_rows(demo: Simulation) -> No
     data, tickets = demo, load_tickets(demo.kept)
     assert len(tickets) >= 5
     assert all(t.expected_tools or t.handoff for t in tickets)
+    seconds = {t.ticket_id for t in tickets if t.second}
+    assert {r.card.form for r in data.kept.rows if r.card_id in seconds} == {"second_request"}
     left = tickets.keep_out(data.kept)
     assert not {r.id for r in left.rows} & {t.source for t in tickets}
     cells = [dict(t.cell) for t in tickets]
@@ -114,3 +124,29 @@ def test_a_failing_trace_becomes_a_ticket_with_the_customers_words() -> None:
     assert (made.user_message, made.follow_ups, made.source) == ("Hi", ("Cancel it",), "CS-9")
     with pytest.raises(InputError, match="the trace of 'x' holds no word of a customer"):
         load_tickets([AgentTrace("x")])
+
+
+def test_a_hand_off_that_is_not_wanted_is_saved(tmp_path: Path) -> None:
+    made = load_tickets([{"ticket_id": "1", "user_message": "Hi", "handoff": False}])
+    made.save(tmp_path / "t.jsonl")
+    assert load_tickets(tmp_path / "t.jsonl")[0].handoff is False
+
+
+@pytest.mark.parametrize("content", [b"0", b"{}", b'"text"', b"\xef\xbb\xbf0"])
+def test_a_json_file_that_holds_no_list_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "t.json").write_bytes(content)
+    with pytest.raises(InputError, match="must hold a list of tickets"):
+        load_tickets(tmp_path / "t.json")
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe{\x00", b"[" * 100_000])
+def test_a_line_that_is_no_text_or_too_deep_is_named(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "t.jsonl").write_bytes(content)
+    with pytest.raises(InputError, match=r"t\.jsonl, line 1: not JSON"):
+        load_tickets(tmp_path / "t.jsonl")
+
+
+def test_a_csv_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"ticket_id,user_message\nCS-1,\xff\xfeHello\n")
+    with pytest.raises(InputError, match=r"t\.csv is no CSV file in UTF-8"):
+        load_tickets(tmp_path / "t.csv")

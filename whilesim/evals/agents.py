@@ -15,6 +15,7 @@ import runpy
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, cast
 from urllib.request import Request, urlopen
@@ -25,6 +26,7 @@ from whilesim.conversations.players import Agent, Context, call_function
 from whilesim.conversations.scripted import ScriptedAgent
 from whilesim.core.errors import InputError, ModelError
 from whilesim.core.jsontext import dumps
+from whilesim.core.keys import hide, known_keys, place_of
 from whilesim.evals.floors import FLOORS
 from whilesim.evals.tickets import Ticket
 from whilesim.evals.traces import AgentTrace
@@ -115,15 +117,20 @@ def load_agent(spec: str) -> Any:
         return spec
     script = module.endswith(".py")
     sys.path.insert(0, str(Path(module).resolve().parent if script else Path.cwd()))
+    told = f"the agent {spec!r} cannot be loaded: "
+    typed = "Type module:function, eval/agent.py:function or provider:model."
     try:
-        return runpy.run_path(module)[name] if script else getattr(importlib.import_module(module), name)
-    except (ImportError, OSError, AttributeError, KeyError) as error:
-        msg = f"the agent {spec!r} cannot be loaded ({error}). Type module:function, eval/agent.py:function or provider:model."
-        raise InputError(msg) from error
+        found = runpy.run_path(module).get(name) if script else getattr(importlib.import_module(module), name, None)
+    except (Exception, SystemExit) as error:  # a file of the user's may raise anything while it is read
+        raise InputError(f"{told}{type(error).__name__}: {error}. {typed}") from error
+    if found is None:
+        raise InputError(f"{told}{module} holds no {name!r}. {typed}")
+    return found
 
 
 def rest_agent(url: str) -> Callable[..., Any]:
     """Return an agent that asks an address: a POST of message, context and turns, JSON back."""
+    keys = known_keys(url=url)
 
     def ask(user_message: str, context: Mapping[str, Any], trace: AgentTrace) -> Any:
         trace.turns.append({"role": "user", "content": user_message})
@@ -132,8 +139,9 @@ def rest_agent(url: str) -> Callable[..., Any]:
         try:
             with urlopen(request, timeout=_PATIENCE) as answer:  # noqa: S310  the same
                 found = json.loads(answer.read())
-        except (OSError, ValueError) as error:
-            raise ModelError(f"{url} did not answer with JSON: {error}", reason="connection") from error
+        except (OSError, ValueError, HTTPException) as error:
+            said = f"{place_of(url)} did not answer with JSON: {hide(str(error), keys)}"
+            raise ModelError(said, reason="connection") from None  # what was raised may hold the address
         if isinstance(found, Mapping) and isinstance(found.get("reply"), str):
             trace.turns.append({"role": "assistant", "content": found["reply"]})
         return found
@@ -156,13 +164,10 @@ def _is_openai(agent: Any) -> bool:
 def _plain_call(call: Any) -> dict[str, Any]:
     """Read a tool call as people write them down: its name alone, or any of a few spellings."""
     told = call if isinstance(call, Mapping) else {"name": call}
-
-    def first(default: Any, *names: str) -> Any:
-        return next((told[n] for n in names if told.get(n) is not None), default)
-
-    name, given = str(told.get("name")), first(None, "arguments", "args", "input") or {}
-    result, failed = first("", "result", "output"), bool(first(False, "failed", "error"))
-    return {"name": name, "arguments": given, "result": result, "failed": failed}
+    given = told.get("arguments") or told.get("args") or told.get("input") or {}
+    result = next((told[n] for n in ("result", "output") if told.get(n) is not None), "")
+    failed = bool(told.get("failed") or told.get("error"))
+    return {"name": str(told.get("name")), "arguments": given, "result": result, "failed": failed}
 
 
 def _turn(turn: Any) -> dict[str, str]:

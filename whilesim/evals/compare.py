@@ -74,6 +74,8 @@ class Change:
             lines.append(f"  {tag:<20} {c.before:.2f} -> {c.after:.2f} on {c.tasks}, p = {c.p:.3g}")
         return "\n".join(lines)
 
+    __repr__ = __str__  # a notebook shows the value of a cell
+
 
 Tries = Mapping[str, Sequence[bool]]
 """Task to whether each of its tries passed."""

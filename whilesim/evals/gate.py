@@ -38,6 +38,8 @@ class GateReport:
         lines = [*self.lines, *(f"{ticket:<{width}}  {reason}" for ticket, reason in self.reasons.items())]
         return "\n  ".join([f"gate {'passed' if self.passed else 'failed'}", *lines])
 
+    __repr__ = __str__  # a notebook shows the value of a cell
+
 
 def gate(
     result: EvalResult,
@@ -84,7 +86,7 @@ def hold(
         failing = [t for t in below if t.failure or not holds]
         passed = passed and not failing and holds
         for trace in failing:
-            reasons.setdefault(trace.case_id, []).append(say_why(trace, name))
+            reasons.setdefault(trace.case_id, []).append(trace.say_why(name))
         lines.append(f"{name:<12} {found} against {least:g}: {said}")
     told = {i: "; ".join(dict.fromkeys(reasons[i])) for i in result.by_ticket if i in reasons}
     return GateReport(passed=passed, reasons=told, lines=tuple(lines))
@@ -133,13 +135,6 @@ def write_summary(result: EvalResult, report: GateReport) -> None:
     head = f"### {'✅ support agent: gate passed' if report.passed else '❌ support agent: gate failed'}"
     with Path(path).open("a", encoding="utf-8") as out:
         out.write("\n".join([head, *table, "", "```", str(result), *report.lines, "```", ""]))
-
-
-def say_why(trace: AgentTrace, name: str) -> str:
-    """Return a score of a trace with its reason."""
-    score = trace.scores.get(name)
-    said = "could not be scored" if score is None else f"{score:.2g}"
-    return f"{name} {said}: {trace.failure or trace.reasons.get(name, '')}".rstrip(": ")
 
 
 def _xml(text: str) -> str:

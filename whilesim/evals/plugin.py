@@ -87,7 +87,7 @@ class _TicketTest(pytest.Item):
 def _play(given: Any) -> dict[str, str]:
     """Play all tickets, and return why those that fail do."""
     from whilesim.evals.agents import load_agent
-    from whilesim.evals.gate import hold, say_why
+    from whilesim.evals.gate import hold
     from whilesim.evals.runner import evaluate
     from whilesim.evals.setup import read_options
 
@@ -98,5 +98,5 @@ def _play(given: Any) -> dict[str, str]:
     for trace in result.traces if least is not None else ():
         score = trace.scores["resolution"]
         if score is not None and score < least:
-            reasons.setdefault(trace.case_id, say_why(trace, "resolution"))
+            reasons.setdefault(trace.case_id, trace.say_why("resolution"))
     return reasons

@@ -14,7 +14,7 @@ from typing import Any
 
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, loads
-from whilesim.keeping.hub import REPO
+from whilesim.keeping.hub import REPO, patiently
 
 _OURS = re.compile(r"data/.+\.parquet|runs/.+\.json|README\.md|LICENSE|\.gitattributes")
 
@@ -30,14 +30,15 @@ def push_table(
             those of the runs before; without it they replace the split's.
 
     Raises:
-        InputError: The name is none, or the repository holds files or columns that are not ours.
+        InputError: The name is none, the repository holds files or columns that are not ours, or the
+            Hub does not let this user in.
     """
     if not REPO.fullmatch(repo) or not re.fullmatch(r"\w+", split):
         raise InputError(f"{repo!r} and {split!r} name no dataset and split. Type 'owner/name' and split=\"nightly\".")
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
     hub = HfApi()
-    hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True)
+    patiently(lambda: hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
     present: list[str] = hub.list_repo_files(repo, repo_type="dataset")
     mine = [path for path in present if re.fullmatch(rf"data/{split}-.*\.parquet", path)]
     foreign = [path for path in present if not _OURS.fullmatch(path)]
@@ -59,7 +60,8 @@ def push_table(
         else:
             operations.append(CommitOperationAdd(f"runs/{name}.json", dumps(run, indent=1).encode()))
         told = f"{len(rows)} rows: {name}"
-        return str(hub.create_commit(repo, operations, commit_message=told, repo_type="dataset").oid)
+        done = patiently(lambda: hub.create_commit(repo, operations, commit_message=told, repo_type="dataset"))
+        return str(done.oid)
 
 
 def read_history(repo: str, split: str = "nightly") -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, loads, read_lines, write_lines, write_whole
 from whilesim.core.stats import Estimate, PassAt, bootstrap, pass_at, proportion
 from whilesim.evals.publish import push_table
+from whilesim.evals.scorers import SCORERS
 from whilesim.evals.traces import AgentTrace
 from whilesim.grading.outcome import Handoff, HandoffTable, handoff_table
 
@@ -41,8 +42,8 @@ class Floor:
     @classmethod
     def of(cls, told: Mapping[str, tuple[bool, bool]]) -> Floor:
         """Count what a floor passed: ticket id to whether it passed, and whether a person was wanted."""
-        split = {w: [passed for passed, wanted in told.values() if wanted is w] for w in (True, False)}
-        wanted, unwanted = ((sum(found), len(found)) for found in split.values())
+        split = ([passed for passed, wanted in told.values() if wanted is w] for w in (True, False))
+        wanted, unwanted = ((sum(found), len(found)) for found in split)
         passed = tuple(i for i, (passed, _) in told.items() if passed)
         return cls(passed=passed, tickets=len(told), wanted=wanted, unwanted=unwanted)
 
@@ -157,7 +158,16 @@ class EvalResult:
         lines += [f"  {len(failures)} without an answer: {failures[0]}"] if failures else []
         lines += [f"  {len(found)} in which the agent said what is not so: {found[0]}"] if found else []
         lines += ["  " + line for line in str(self.handoffs).splitlines()]
+        told = {
+            t.case_id: "; ".join(t.say_why(n) for n in SCORERS if t.scores.get(n) not in (None, 1.0))
+            for t in self.failed
+            if not t.failure
+        }
+        lines += [f"  {ticket:<16}{why}" for ticket, why in list(told.items())[:10]]
+        lines += [f"  and {len(told) - 10} more that failed"] if len(told) > 10 else []
         return "\n".join([*lines, *tell_floors(self.floors)])
+
+    __repr__ = __str__  # a notebook shows the value of a cell
 
 
 def tell_floors(floors: Mapping[str, Floor]) -> list[str]:

@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from whilesim import __version__
 from whilesim.cards.cards import Card
 from whilesim.cards.personas import Persona
@@ -35,10 +33,10 @@ from whilesim.core.seeds import chance
 from whilesim.core.templates import load_words
 from whilesim.core.text import digest
 from whilesim.evals.agents import TicketAgent, find_agent
-from whilesim.evals.floors import FLOORS
+from whilesim.evals.floors import FLOORS, FloorAgent
 from whilesim.evals.results import EvalResult, Floor, weak
-from whilesim.evals.scorers import Scored, decide_pass, score_by_oracle, score_policy, score_resolution, score_tools
-from whilesim.evals.setup import SCORERS, EvalOptions, Setup, check_protocol, describe, find_commit, name_agent, set_up
+from whilesim.evals.scorers import Scored, decide_pass, score_ticket
+from whilesim.evals.setup import EvalOptions, Setup, check_protocol, describe, find_commit, name_agent, set_up
 from whilesim.evals.tickets import Ticket
 from whilesim.evals.traces import AgentTrace, tell_failure
 from whilesim.grading.checks.run import run_checks
@@ -51,7 +49,6 @@ from whilesim.situations.axes import Situation
 from whilesim.situations.tools import parse_tools
 from whilesim.world.oracle import CallRule, Oracle
 
-_ORACLE = TypeAdapter(Oracle)
 _DEFAULTS = EvalOptions()
 
 
@@ -113,10 +110,9 @@ async def _evaluate(setup: Setup, agent: Any, judge_model: Any, told: Mapping[st
     quiet = replace(setup, options=replace(setup.options, progress=False, customer=None))
     names = FLOORS if setup.options.floors else ()
     floors = {name: _floor(await _play_agent(quiet, name, 1)) for name in names}
-    weights = {c.name: c.weight for c in setup.rubric.criteria}
     known: dict[str, Any] = {"date": began, "commit": find_commit(), "agent": name_agent(agent)}
-    known |= {"whilesim": __version__, "judge": told["judge"], "trials": setup.trials}
-    known |= {"protocol": dict(told), "weights": weights}
+    known |= {"whilesim": __version__, "judge": told["judge"], "trials": setup.trials, "protocol": dict(told)}
+    known |= {"weights": {c.name: c.weight for c in setup.rubric.criteria}}
     run_id = digest(f"{dumps(known)} {os.getpid()}", 12)
     return EvalResult(traces=tuple(traces), run={"run_id": run_id, **known}, floors=floors)
 
@@ -142,7 +138,7 @@ async def _play_agent(setup: Setup, spec: Any, trials: int) -> list[AgentTrace]:
         system_prompt=prompt,
         tools=setup.box.tools,
         turns=max([options.turns, *(1 + len(t.follow_ups) for t in setup.tickets)]),
-        deadline=DEADLINE,
+        deadline=None if isinstance(agent, FloorAgent) else DEADLINE,  # which waits for nobody
     )
     cases = [Case(card=_card(t, options), rollout=n, seed=options.seed) for t in setup.tickets for n in range(trials)]
     done: dict[str, AgentTrace] = {}
@@ -177,6 +173,7 @@ async def _play_one(setup: Setup, stage: Stage, case: Case, ticket: Ticket) -> A
     played = await play(case, stage, world)
     answered = getattr(world, "log", None)
     own_calls = answered is not None and len(played.calls) > len(answered)
+    setup.box.give_back(ticket, world)
     if own_calls:  # the agent ran tools of its own: nobody here knows which of them failed
         played = replace(played, failed_calls=None)
     writes = {t.name for t in tools if t.effect == "write"}
@@ -195,14 +192,7 @@ async def _play_one(setup: Setup, stage: Stage, case: Case, ticket: Ticket) -> A
 def _score(setup: Setup, trace: AgentTrace, ticket: Ticket) -> None:
     """Give a trace the scores that need no model."""
     trace.handoff = _handoff(setup, trace, ticket) if trace.trace is not None else {}
-    if trace.failure:
-        found = {name: Scored(value=None, why=trace.failure) for name in SCORERS}
-    else:
-        found = {"resolution": score_resolution(trace, ticket), "tool_accuracy": score_tools(trace, ticket)}
-        found["policy"] = score_policy(trace, ticket, setup.rules[ticket.ticket_id])
-        if ticket.oracle is not None:
-            found |= score_by_oracle(trace, _ORACLE.validate_python(ticket.oracle), setup.box.tools)
-    for name, scored in found.items():
+    for name, scored in score_ticket(trace, ticket, setup.rules[ticket.ticket_id], setup.box.tools).items():
         _note(trace, name, scored)
     trace.passed = decide_pass(trace, ticket)
 
@@ -310,6 +300,7 @@ def _card(ticket: Ticket, options: EvalOptions) -> Card:
         goal=ticket.goal or ticket.user_message,
         facts=facts,
         opening=ticket.user_message,
+        second=ticket.second,
         exit="You are done when your request is settled, or it is clear that it cannot be.",
         give_up=options.turns,
         prose=ticket.persona,

@@ -7,7 +7,7 @@ its ``initial_state`` gives, and one for each id that its customer is known by.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, cast
 
@@ -38,9 +38,18 @@ class Sandbox:
     model: WorldModel | None = None
     factory: WorldFactory | None = None
     seed: int = 0
+    spare: dict[str, World] = field(default_factory=dict)
+    """Ticket id to a world in which nothing was called."""
+
+    def give_back(self, ticket: Ticket, world: World) -> None:
+        """Keep a world in which nothing was called: another agent may have it, and need not wait for a new one."""
+        if isinstance(world, MockWorld) and not world.log:
+            self.spare[ticket.ticket_id] = world
 
     def world_for(self, ticket: Ticket) -> World:
         """Build the world that a ticket starts from."""
+        if ticket.ticket_id in self.spare:
+            return self.spare.pop(ticket.ticket_id)
         if self.factory is not None:
             return self.factory(ticket.initial_state, derive(self.seed, ticket.ticket_id))
         if self.model is None:

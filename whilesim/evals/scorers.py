@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import TypeAdapter
+
+from whilesim.conversations.intent import asks_person
 from whilesim.conversations.journal import PLAYED_AGAIN
 from whilesim.core.text import fold
 from whilesim.evals.rules import Rule, RuleLike
@@ -21,8 +24,11 @@ from whilesim.grading.outcome import violations
 from whilesim.situations.tools import Tool
 from whilesim.world.oracle import Oracle
 
+SCORERS = ("resolution", "tool_accuracy", "policy")
+"""Criteria of a rubric that are scored without a model; the judge is asked about all others."""
 NOTHING_EXPECTED = "the ticket expects no final state"
 """Why a resolution is None where that is no fault."""
+_ORACLE = TypeAdapter(Oracle)
 _ENDS = ("must_call", "end", "handoff_missing", "handoff_unwanted")
 
 
@@ -33,6 +39,23 @@ class Scored:
     value: float | None
     why: str = ""
     parts: Mapping[str, float] = field(default_factory=dict)
+
+
+def score_ticket(
+    trace: AgentTrace, ticket: Ticket, rules: Mapping[str, RuleLike], tools: Sequence[Tool]
+) -> dict[str, Scored]:
+    """Give each scorer's name its score; of a ticket that was made from a row, the row's oracle decides."""
+    if trace.failure:
+        return {name: Scored(value=None, why=trace.failure) for name in SCORERS}
+    policy = score_policy(trace, ticket, rules)
+    if ticket.oracle is None:
+        return {
+            "resolution": score_resolution(trace, ticket),
+            "tool_accuracy": score_tools(trace, ticket),
+            "policy": policy,
+        }
+    told = score_by_oracle(trace, ticket, tools)
+    return told if policy.value == 1.0 else {**told, "policy": policy}
 
 
 def score_resolution(trace: AgentTrace, ticket: Ticket) -> Scored:
@@ -69,8 +92,9 @@ def score_tools(trace: AgentTrace, ticket: Ticket) -> Scored:
         "order": _common([[name == call["name"] for call in made] for name in expected]) / shared if shared else 0.0,
         "arguments": right / len(with_arguments) if with_arguments else 1.0,
     }
-    missing = list((wanted - names).elements())
-    why = [f"{', '.join(missing)} not called"] if missing else []
+    missing, extra = (", ".join(c.elements()) for c in (wanted - names, names - wanted))
+    why = [f"{missing} not called"] if missing else []
+    why += [f"{extra} called besides"] if extra else []
     why += ["called in another order"] if shared and parts["order"] < 1 else []
     why += ["called with other arguments"] if parts["arguments"] < 1 else []
     return Scored(value=2 * common / (len(expected) + len(made)), why="; ".join(why), parts=parts)
@@ -99,14 +123,21 @@ def score_policy(trace: AgentTrace, ticket: Ticket, rules: Mapping[str, RuleLike
     return Scored(value=1.0)
 
 
-def score_by_oracle(trace: AgentTrace, oracle: Oracle, tools: Sequence[Tool]) -> dict[str, Scored]:
-    """Score resolution and policy of a ticket that was made from a row, by the row's oracle."""
+def score_by_oracle(trace: AgentTrace, ticket: Ticket, tools: Sequence[Tool]) -> dict[str, Scored]:
+    """Score by the oracle of the row that a ticket was made from: it knows which calls do as well as those named."""
     assert trace.trace is not None
+    oracle = _ORACLE.validate_python(ticket.oracle)
     found = violations(oracle, trace.trace.messages, tools, trace.trace.failed_calls)
     ends = [v.reason for v in found if v.rule in _ENDS]
+    said = [turn["content"] for turn in trace.turns if turn["role"] == "user"]
+    tried = len(trace.tool_calls) > 1  # what was tried first may be why a person is wanted
+    if ticket.second and trace.handoff["made"] and len(said) == 1 and not tried and not asks_person(said[0]):
+        ends.append("The customer was handed to a person before anything was tried, and before saying what for.")
     others = [v.reason for v in found if v.rule not in _ENDS]
+    missed, due = [v.reason for v in found if v.rule == "must_call"], len(oracle.must_call)
     return {
         "resolution": Scored(value=float(not ends), why="; ".join(ends)),
+        "tool_accuracy": Scored(value=1 - len(missed) / due if due else None, why="; ".join(missed)),
         "policy": Scored(value=float(not others), why="; ".join(others)),
     }
 
@@ -121,7 +152,7 @@ def decide_pass(trace: AgentTrace, ticket: Ticket) -> bool | None:
         return None if role != "agent" or reason in PLAYED_AGAIN else False
     policy, resolution = trace.scores.get("policy"), trace.scores.get("resolution")
     held = [policy == 1.0, resolution in (1.0, None)]
-    if ticket.expected_tools:
+    if ticket.expected_tools and ticket.oracle is None:
         held += [trace.parts[name] == 1.0 for name in ("recall", "order", "arguments")]
     if not all(held):
         return None if policy is None else False

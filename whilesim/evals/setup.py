@@ -19,13 +19,11 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import digest
 from whilesim.evals.rules import RuleLike, choose_rules, read_rules
 from whilesim.evals.sandbox import Sandbox, open_sandbox
+from whilesim.evals.scorers import SCORERS
 from whilesim.evals.tickets import Tickets, load_tickets
 from whilesim.grading.rubric import Rubric, read_rubric
 from whilesim.keeping.judging import name_model
 from whilesim.situations.policy import Policy, parse_policy
-
-SCORERS = ("resolution", "tool_accuracy", "policy")
-"""Criteria of a rubric that are scored without a model; the judge is asked about all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,13 +93,14 @@ def check_protocol(path: str | os.PathLike[str], told: Mapping[str, Any]) -> Non
         InputError: The file was changed since, or the run is another one; names what differs.
     """
     where = f"the protocol {os.fspath(path)!r}"
+    typed = "Type: whilesim eval TICKETS --freeze protocol.json"
     try:
         frozen = loads(Path(path).read_bytes())
-        seal = frozen.pop("digest")
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        msg = f"{where} cannot be read: {error}. Type: whilesim eval TICKETS --freeze protocol.json"
-        raise InputError(msg) from error
-    if seal != digest(dumps(frozen)):
+    except (OSError, ValueError) as error:
+        raise InputError(f"{where} cannot be read: {error}. {typed}") from error
+    if not isinstance(frozen, dict) or "digest" not in frozen:
+        raise InputError(f"{where} is none: it holds no digest. {typed}")
+    if frozen.pop("digest") != digest(dumps(frozen)):
         raise InputError(f"{where} was changed after it was frozen: its digest is not that of its text.")
     differ = [name for name in told if told[name] != frozen.get(name)]
     if differ:

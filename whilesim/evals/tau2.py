@@ -16,9 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from whilesim.core.errors import InputError
+from whilesim.core.keys import scrub
 from whilesim.core.stats import Estimate, PassAt, pass_at, proportion
 from whilesim.core.templates import load_words
 from whilesim.core.text import digest
@@ -27,8 +28,7 @@ from whilesim.evals.results import Floor
 from whilesim.situations.tools import Effect, parse_tools
 
 _INFRASTRUCTURE = "infrastructure_error"
-_KEY = re.compile(r"api_?key|authorization|password|secret|access_?token|^token$", re.IGNORECASE)
-_SECRET = re.compile(r"\b(?:sk-[\w-]{8,}|hf_\w{8,}|AKIA\w{12,}|Bearer\s+[\w.-]{8,})")
+_PARTS = {"agent": "agent_info", "user": "user_info", "domain": "environment_info"}
 _PERSONA = re.compile(r"\[PERSONA:([^\]]*)\]")
 
 
@@ -44,7 +44,7 @@ class Tau2Run:
     @property
     def domain(self) -> str:
         """The benchmark's domain."""
-        return str(self.info["environment_info"]["domain_name"])
+        return str(self.info["environment_info"].get("domain_name"))
 
     @property
     def terminations(self) -> dict[str, int]:
@@ -140,7 +140,8 @@ def read_tau2(*paths: str | os.PathLike[str]) -> Tau2Run:
             raise InputError(f"{os.fspath(path)!r} {told}: compare the two.")
     runs = [s for f in files for s in f["simulations"]]
     notes = _refuse_mixed(runs, info, where)
-    if any(scrub(f["info"]) != f["info"] for f in files):
+    infos = [json.dumps(f["info"]).replace('"dummy_key"', '"***"') for f in files]  # what the benchmark writes for none
+    if any(json.dumps(scrub(json.loads(text))) != text for text in infos):
         notes.append("a key stood in the file: it is left out here; make a new one")
     tasks = {str(t["id"]): t for f in files for t in f["tasks"]}
     return Tau2Run(info, tasks, tuple(scrub(s) for s in runs), tuple(notes))
@@ -177,24 +178,25 @@ def read_tasks(path: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
     """Read the tasks of a results file, or of the benchmark's own ``tasks.json``."""
     found = _parse(Path(path))
     tasks = found.get("tasks") if isinstance(found, Mapping) else found
-    if isinstance(tasks, list) and all(isinstance(t, Mapping) and "id" in t for t in tasks):
+    if isinstance(tasks, list) and tasks and all(isinstance(t, Mapping) and "id" in t for t in tasks):
         return tasks
     raise InputError(f"{os.fspath(path)!r} holds no tasks of tau2-bench. Type the path of results.json or tasks.json.")
+
+
+def read_splits(path: str | os.PathLike[str]) -> Mapping[str, Sequence[str]]:
+    """Read the benchmark's ``split_tasks.json``: name to task ids."""
+    found = _parse(Path(path))
+    found = found.get("splits", found) if isinstance(found, dict) else found
+    lists = found.values() if isinstance(found, dict) else [None]
+    if all(isinstance(ids, list) and all(isinstance(i, str) for i in ids) for ids in lists):
+        return cast(Mapping[str, Sequence[str]], found)
+    raise InputError(f"{os.fspath(path)!r} holds no splits: it must be an object of name to a list of task ids.")
 
 
 def wants_handoff(task: Mapping[str, Any]) -> bool:
     """Whether a task's gold actions hand the customer to a person."""
     actions = (task.get("evaluation_criteria") or {}).get("actions") or ()
     return any(_effect(a["name"]) == "handoff" for a in actions)
-
-
-def scrub(value: Any) -> Any:
-    """Take keys out of nested values: by the name they stand under, and by what they look like."""
-    if isinstance(value, Mapping):
-        return {k: "***" if _KEY.search(str(k)) and isinstance(v, str) and v else scrub(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [scrub(v) for v in value]
-    return _SECRET.sub("***", value) if isinstance(value, str) else value
 
 
 def tell_tau2(told: Mapping[str, Any]) -> str:
@@ -221,14 +223,17 @@ def _parse(path: Path) -> Any:
 def _read(path: Path) -> dict[str, Any]:
     folder = path if path.is_dir() else path.parent
     found = _parse(path / "results.json" if path.is_dir() else path)
-    needed = ("info", "tasks", "simulations")
-    if not isinstance(found, dict) or not all(name in found for name in needed):
+    needed: dict[str, Any] = {"info": dict, "tasks": list, "simulations": list}
+    if not isinstance(found, dict) or not all(isinstance(found.get(name), kind) for name, kind in needed.items()):
         msg = f"{os.fspath(path)!r} is no file of results: it needs {', '.join(needed)}. Type the path that --save-to named."
+        raise InputError(msg)
+    if missing := [part for part in _PARTS.values() if not isinstance(found["info"].get(part), dict)]:
+        msg = f"{os.fspath(path)!r}: its info holds no {missing[0]!r}, so nobody knows what was run. Run again."
         raise InputError(msg)
     if not found["simulations"] and (found.get("simulation_index") or path.is_dir()):
         found["simulations"] = [_parse(file) for file in sorted((folder / "simulations").glob("*.json"))]
     for s in found["simulations"]:
-        if not {"task_id", "termination_reason"} <= s.keys():
+        if not isinstance(s, dict) or not {"task_id", "termination_reason"} <= s.keys():
             msg = f"{os.fspath(path)!r}: a simulation has no task_id or termination_reason, so nobody knows what it is."
             raise InputError(msg)
     return found
@@ -236,13 +241,12 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
     """Name what differs between two configurations, keys and bookkeeping left out."""
-    parts = {"agent": "agent_info", "user": "user_info", "domain": "environment_info"}
     fields = ("implementation", "llm", "llm_args", "domain_name", "policy")
 
     def told(info: Mapping[str, Any], name: str) -> Any:
-        return [scrub(info[parts[name]]).get(f) for f in fields] if name in parts else info.get(name)
+        return [scrub(info[_PARTS[name]]).get(f) for f in fields] if name in _PARTS else info.get(name)
 
-    return [name for name in (*parts, "max_steps", "max_errors", "seed") if told(one, name) != told(two, name)]
+    return [name for name in (*_PARTS, "max_steps", "max_errors", "seed") if told(one, name) != told(two, name)]
 
 
 def _refuse_mixed(runs: Sequence[Mapping[str, Any]], info: Mapping[str, Any], path: str) -> list[str]:

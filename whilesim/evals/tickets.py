@@ -20,7 +20,7 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, loads, read_lines, write_lines
-from whilesim.core.text import digest
+from whilesim.core.text import digest, shorten
 from whilesim.evals.publish import push_table, read_table
 from whilesim.grading.rubric import Words, first_fault
 from whilesim.keeping.hub import REPO
@@ -58,6 +58,8 @@ class Ticket:
     persona: str = ""
     """How the customer is; a customer player then speaks for them. With ``goal``, what they want."""
     goal: str = ""
+    second: str = ""
+    """A second request, which the customer player makes when the first is settled."""
     tags: Names = ()
     initial_state: Mapping[str, Any] = field(default_factory=dict)
     """Records of the mock world: kind to id to fields, or kind to a list of records."""
@@ -104,7 +106,9 @@ class Tickets(Sequence[Ticket]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tickets as JSONL, fields that say nothing left out."""
-        write_lines(path, ({k: v for k, v in asdict(t).items() if v not in ("", (), {}, None, 0)} for t in self))
+        write_lines(
+            path, ({k: v for k, v in asdict(t).items() if v is False or v not in ("", (), {}, None, 0)} for t in self)
+        )
 
     def push_to_hub(self, repo: str, *, private: bool = True, split: str = "test") -> str:
         """Publish the tickets, and return the revision: ``load_tickets("owner/name@revision")`` reads it again."""
@@ -121,7 +125,7 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
     """Read tickets, all checked before any is played.
 
     Args:
-        source: A path (JSONL, CSV, a JSON list), a list of mappings, ``"owner/name"`` of a
+        source: A path (JSONL, CSV, a JSON list), a list of mappings or tickets, ``"owner/name"`` of a
             dataset (``@revision`` behind it where one is meant), a simulation, whose rows then
             become tickets, or traces of an evaluation.
         split: Of a dataset.
@@ -135,7 +139,7 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
     where = "tickets"
     if isinstance(source, Simulation):
         made = [_of_row(row, source) for row in source.rows]
-        values: Iterable[tuple[str, Any]] = ((f"row {t.source!r}", asdict(t)) for t in made if t)
+        values: Iterable[tuple[str, Any]] = ((f"row {t.source!r}", t) for t in made if t)
     elif isinstance(source, (str, os.PathLike)):
         where = os.fspath(source)
         values = _of_hub(where, split) if _is_hub(where) else _of_file(Path(source))
@@ -162,6 +166,8 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
 
 
 def _read(value: Any, place: str) -> Ticket:
+    if isinstance(value, Ticket):
+        return value
     if not isinstance(value, Mapping):
         raise InputError(f"{place} is {type(value).__name__}, and must be a mapping with ticket_id and user_message.")
     for name in (name for name in value if name not in _KNOWN):
@@ -183,12 +189,18 @@ def _of_file(path: Path) -> Iterator[tuple[str, Any]]:
         msg = f"there is no file {os.fspath(path)!r} of tickets. Type: whilesim eval --init, for twenty to begin with."
         raise InputError(msg)
     if path.suffix == ".csv":
-        yield from _of_csv(path)
+        try:
+            yield from _of_csv(path)
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise InputError(f"{os.fspath(path)} is no CSV file in UTF-8 ({error}). Save it as one.") from error
     elif path.suffix == ".json":
         try:
-            yield from ((f"ticket {i}", v) for i, v in enumerate(loads(path.read_text(encoding="utf-8-sig")), start=1))
+            found = loads(path.read_text(encoding="utf-8-sig"))
         except ValueError as error:
             raise InputError(f"{os.fspath(path)} is not JSON ({error}). Write one ticket a line, as .jsonl.") from error
+        if not isinstance(found, list):
+            raise InputError(f"{os.fspath(path)} holds {shorten(repr(found))}, and must hold a list of tickets.")
+        yield from ((f"ticket {i}", v) for i, v in enumerate(found, start=1))
     else:
         yield from ((f"line {number}", value) for number, value in read_lines(path))
 
@@ -198,6 +210,10 @@ def _of_csv(path: Path) -> Iterator[tuple[str, Any]]:
     with path.open(encoding="utf-8-sig", newline="") as lines:
         reader = csv.reader(lines)
         head = next(reader, [])
+        if head and not {"ticket_id", "user_message"} <= set(head):
+            raise InputError(
+                f"{path.name}, line 1 names the columns {', '.join(head)}: ticket_id and user_message must be there."
+            )
         for cells in reader:
             place = f"line {reader.line_num}"
             if not any(cell.strip() for cell in cells):
@@ -242,6 +258,7 @@ def _of_row(row: Row, data: Simulation) -> Ticket | None:
     oracle = row.to_oracle()
     if oracle is None or row.rollout or not (oracle.must_call or oracle.handoff_wanted):
         return None
+    second = re.search(r'"([^"]+)"$', row.card.goal) if row.card.form == "second_request" else None
     return Ticket(
         ticket_id=row.card_id,
         user_message=row.card.opening,
@@ -251,6 +268,7 @@ def _of_row(row: Row, data: Simulation) -> Ticket | None:
         handoff=oracle.handoff_wanted,
         persona=row.card.prose,
         goal=row.card.goal,
+        second=second[1] if second else "",
         tags=(row.state, *(row.situation[a] for a in ("tool_condition", "world_state") if a in row.situation)),
         source=row.id,
         cell=row.situation,

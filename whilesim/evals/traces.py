@@ -52,6 +52,12 @@ class AgentTrace:
     trace: Trace | None = field(default=None, repr=False, compare=False)
     """The same conversation as messages."""
 
+    def say_why(self, name: str) -> str:
+        """Return a score with its reason."""
+        score = self.scores.get(name)
+        said = "could not be scored" if score is None else f"{score:.2g}"
+        return f"{name} {said}: {self.failure or self.reasons.get(name, '')}".rstrip(": ")
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Append the trace to a JSONL file."""
         with Path(path).open("a", encoding="utf-8", newline="\n") as out:
