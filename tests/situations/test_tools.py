@@ -391,3 +391,9 @@ def test_whatever_is_given_is_read_or_refused_in_words(anything):
 def test_a_hundred_and_fifty_tools_keep_their_order():
     tools = parse_tools([{**PLAIN, "name": f"find_{n}"} for n in range(150)])
     assert [t.name for t in tools] == [f"find_{n}" for n in range(150)]
+
+
+def test_a_file_that_is_no_text_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "tools.json").write_bytes(b"\xff\xfe[\x00")
+    with pytest.raises(InputError, match=r"tools\.json' cannot be read .* Save it as text in UTF-8"):
+        parse_tools(tmp_path / "tools.json")

@@ -50,7 +50,7 @@ _ITEM = re.compile(
 _EMOJI = "\U0001f000"  # pictures stand from here on: bullets to some, ornaments of headings to others
 _HEADING = re.compile(r"(#{1,6})(?:[ \t]+|(?<=##)(?=[^\s#\d]))(.*?)[ \t]*#*[ \t]*$")
 _BREAK = re.compile(r"([-*_=~])(?:[ \t]*\1){2,}[ \t]*$")
-_SEPARATOR = re.compile(r"(?=.*\|)\|?[\s:|-]*-{2,}[\s:|-]*$")
+_SEPARATOR = re.compile(r"(?=.*\|)(?=.*--)[\s:|-]+$")
 _BOLD = re.compile(r"(?:\W{0,3}\s)?(\*\*|__)(?=\S)(?:(?!\1).)+\1[:：]?$|【[^】]+】$")
 _ENDED = re.compile(r"[.!?:;,。！？：；؟…][\"'”’」』)）*_`]*$")
 _COLON = (":", "：")
@@ -212,7 +212,7 @@ class _Reader:
         said = unit(clean(line), self.language)
         if not said.length or said.length > 12:
             return False
-        later = next((line for _, line in self.lines[number + 1 :] if line), "")
+        later = next(filter(None, map(self._line, range(number + 1, len(self.lines)))), "")
         if said.text.endswith(_COLON) and (said.strong or _ITEM.match(later)):
             return False
         if _BOLD.match(line):
@@ -236,7 +236,7 @@ def _shouts(body: str) -> bool:
 
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*(?:\([^()]*\)[^()]*)*\)")
 _MARKUP = re.compile(r"\*\*|__(?=\S)|(?<=\S)__|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)|\\$", re.MULTILINE)
-_QUOTED = re.compile(r"\n\s*>")
+_QUOTED = re.compile(r"\n[ \t]*>")
 
 
 def clean(text: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from whilesim.core.templates import load_words
@@ -36,24 +36,27 @@ _MARKS = load_words("policy_marks")
 _BLANKED = re.compile("|".join(_MARKS["blanked"]), re.DOTALL | re.MULTILINE | re.IGNORECASE)
 _ODD = {c: " " for c in range(32) if c not in (9, 10)} | {0x2028: "\n", 0x2029: "\n"}
 _ODD |= {ord(c): " " for c in "\u00a0\u200b\u200c\u200d\u200e\u200f\u202f\u2060\u3000\ufeff"}
-_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)((?:\s[^<>]*?)?)\s*/?>")
+_PAIRED = re.compile("|".join(f"({head})" for head in _MARKS["paired"]), re.IGNORECASE)
+_CLOSERS = [re.compile(tail, re.IGNORECASE) for tail in _MARKS["paired"].values()]
+_TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)(\s[^<>]*|/?)>")
 _BLOCKS, _INLINE = (frozenset(_MARKS[name].split()) for name in ("block", "inline"))
 _REGION = re.compile(r"^[ \t]*<(/?)([a-zA-Z][\w-]*)>[ \t]*$", re.MULTILINE)
 _TITLE = re.compile(r"\b(?:title|question|label|summary|header)\s*=\s*\{?([\"'])(.+?)\1")
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w-]*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w-]*)[^\n]*\n", re.MULTILINE)
 _SPOKEN = re.compile(r"[\"“«][^\"”»]*(?:[\"”»]|\Z)")
 _TURN = rf"[ \t>*_]*(?:{'|'.join(n for n in load_words('policy_shared')['speakers'] if len(n) > 1)})(?: \([^()\n]*\))?[*_ \t]*"
 _DIALOGUE = re.compile(
     rf"^(?:{_TURN}(?:[:：][^\n]*|(?=\n[^\n]))(?:\n(?![ \t]*(?:[#|*-]|\d|\Z))(?!{_TURN}(?:[:：]|$))[^\n]+)*\n*){{3,}}",
     re.MULTILINE | re.IGNORECASE,
 )
-_SPEAKER = re.compile(r"^\W*([^\W\d_][\w ]{0,20})\s*[:：]", re.MULTILINE)
+_SPEAKER = re.compile(r"^[^\w\n]*([^\W\d_][\w ]{0,20})\s*[:：]", re.MULTILINE)
 
 
 def read_document(source: str) -> Document:
     """Return the source as markdown with the place of each character; never fails on a text."""
     text = source.replace("\r\n", " \n").replace("\r", "\n").translate(_ODD)
-    text = _DIALOGUE.sub(_blank_dialogue, _name_regions(_FENCE.sub(_open_fence, _BLANKED.sub(_blank, text))))
+    text = _between(_BLANKED.sub(_blank, text), _PAIRED, lambda head: _CLOSERS[(head.lastindex or 0) - 1], _blank_pair)
+    text = _DIALOGUE.sub(_blank_dialogue, _name_regions(_between(text, _FENCE, _end_of, _open_fence)))
     closed = {tag[2] for tag in _TAG.finditer(text) if tag[1] or tag[0].endswith("/>")}
     tags = [tag for tag in _TAG.finditer(text) if _is_markup(tag[2], closed)]
     if sum(1 for tag in tags if tag[2].lower() not in _INLINE) >= 3:
@@ -61,8 +64,41 @@ def read_document(source: str) -> Document:
     return Document(_TAG.sub(lambda tag: _blank(tag) if tag[1] or _is_markup(tag[2], closed) else tag[0], text))
 
 
+def _between(
+    text: str,
+    opens: re.Pattern[str],
+    closes: Callable[[re.Match[str]], re.Pattern[str]],
+    write: Callable[[re.Match[str], re.Match[str]], str],
+) -> str:
+    """Write anew what stands from each ``opens`` to the next that closes it; what is never closed is looked for once."""
+    out, at, never = [], 0, set()
+    for head in opens.finditer(text):
+        close = closes(head)
+        if head.start() < at or close in never:
+            continue
+        tail = close.search(text, head.end())
+        if tail is None:
+            never.add(close)
+        else:
+            out += [text[at : head.start()], write(head, tail)]
+            at = tail.end()
+    return "".join([*out, text[at:]])
+
+
+def _end_of(fence: re.Match[str]) -> re.Pattern[str]:
+    return re.compile(rf"^[ \t]*{fence[1]}[ \t]*$", re.MULTILINE)
+
+
 def _blank(match: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", match[0])
+    return _spaces(match[0])
+
+
+def _blank_pair(head: re.Match[str], tail: re.Match[str]) -> str:
+    return _spaces(head.string[head.start() : tail.end()])
+
+
+def _spaces(text: str) -> str:
+    return re.sub(r"[^\n]", " ", text)
 
 
 def _blank_dialogue(turns: re.Match[str]) -> str:
@@ -81,17 +117,16 @@ def speakers(text: str) -> int:
     return sum(1 for name in _SPEAKER.findall(text) if shared("speakers").fullmatch(name.strip()))
 
 
-def _open_fence(fence: re.Match[str]) -> str:
+def _open_fence(fence: re.Match[str], end: re.Match[str]) -> str:
     """Blank a fence that is code, dialogue or an example; of any other only the marks and the speech."""
-    before = fence.string[: fence.start()].rstrip().rsplit("\n", 1)[-1]
+    text, body = fence.string, fence.string[fence.end() : end.start()]
+    before = text[max(0, fence.start() - 500) : fence.start()].rstrip().rsplit("\n", 1)[-1]
     announced = before.endswith((":", "：")) and re.search(shared("roles.example"), before)
-    prose = fence[2].lower() in ("", "text", "txt", "markdown", "md") and not re.match(r"\s*[\[{<]", fence[3])
-    if not prose or announced or speakers(fence[3]) > 1:
-        return _blank(fence)
-
-    body = fence[3] if fence[2] in ("markdown", "md") else _SPOKEN.sub(_silence, fence[3])
-    start, end = fence.start(3) - fence.start(), fence.end(3) - fence.start()
-    return re.sub(r"[^\n]", " ", fence[0][:start]) + body + re.sub(r"[^\n]", " ", fence[0][end:])
+    prose = fence[2].lower() in ("", "text", "txt", "markdown", "md") and not re.match(r"\s*[\[{<]", body)
+    if not prose or announced or speakers(body) > 1:
+        return _blank_pair(fence, end)
+    told = body if fence[2] in ("markdown", "md") else _SPOKEN.sub(_silence, body)
+    return _blank(fence) + told + _blank(end)
 
 
 def _silence(speech: re.Match[str]) -> str:
@@ -105,7 +140,8 @@ def _silence(speech: re.Match[str]) -> str:
 
 def _name_regions(text: str) -> str:
     """Make ``<rules>`` on a line of its own a heading, and ``</rules>`` the end of it; blank the example regions."""
-    paired = {m[2] for m in _REGION.finditer(text) if f"</{m[2]}>" in text and m[2].lower() not in _BLOCKS}
+    closed = set(re.findall(r"</([a-zA-Z][\w-]*)>", text)) - _BLOCKS
+    paired = {m[2] for m in _REGION.finditer(text) if m[2] in closed and m[2].lower() not in _BLOCKS}
     for name in sorted(paired):
         if shared("roles.example").match(re.sub(r"[_-]", " ", name)):
             text = re.sub(rf"<{name}>.*?</{name}>", _blank, text, flags=re.DOTALL)
@@ -146,7 +182,7 @@ class _Markdown:
         if name in ("ul", "ol"):
             self.lists = self.lists[:-1] if closing else [*self.lists, "1. " if name == "ol" else "- "]
         elif name == "li":
-            mark = "" if closing else "\n" + "  " * (len(self.lists) - 1) + (self.lists or ["- "])[-1]
+            mark = "" if closing else "\n" + "  " * (len(self.lists[:20]) - 1) + (self.lists or ["- "])[-1]
         elif name == "tr" and closing and self.in_header:
             mark, self.in_header = "\n|---|\n", False
         elif title and not closing and name not in _INLINE:

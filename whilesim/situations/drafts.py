@@ -135,7 +135,8 @@ class _Drafter:
         if not after or after[0].kind not in ("item", "row", "quote") or (ended and not said.text.endswith(_COLON)):
             return False
         lead = self._lead(said)
-        behind = next((b for b in self.blocks[index + 1 :] if b.group != after[0].group), None)
+        later = map(self.blocks.__getitem__, range(index + 1, len(self.blocks)))
+        behind = next((b for b in later if b.group != after[0].group), None)
         if lead.type == "open" and behind and behind.kind == "paragraph":
             order = self._whole(behind)
             if order.strong and len(sentences(order.text)) == 1 and not order.text.endswith(_COLON):

@@ -28,7 +28,7 @@ _OPENING = " *_\"'“”‘’«»（(`"
 _ALONE = re.compile(r"\W*(?:https?://|www\.)\S+\W*|\W{0,3}[\"“«„「『].*[\"”»“」』]\W{0,2}|.*[?？؟][\"”»)*]*", re.DOTALL)
 _KEY = re.compile(r"\W{0,4}([^:：\n]{1,40}?)[*_\s]*[:：][*_\s]*(.*)", re.DOTALL)
 _REACH = re.compile(r"[,.;:，。；]|\b(?:and|then|und|by|y|e|et)\b")
-PLACEHOLDER = re.compile(r"\$?\{+[^{}\n]{1,60}\}+|\[[^\[\]\n]{1,60}\](?!\()|<[a-z][\w -]{0,40}>|%\(?\w+\)?s")
+PLACEHOLDER = re.compile(r"\$?(?<!\{)\{+[^{}\n]{1,60}\}+|\[[^\[\]\n]{1,60}\](?!\()|<[a-z][\w -]{0,40}>|%\(?\w+\)?s")
 
 
 @cache
@@ -135,7 +135,9 @@ class Unit:
         text = cue(self.language, "not_handoff").sub(" ", self.text)
         for name in ("handoff", "handoff_person"):
             for found in cue(self.language, name).finditer(text):
-                if not shared("denials").search(_REACH.split(text[: found.start()])[-1][-40:]):
+                if not shared("denials").search(
+                    _REACH.split(text[max(0, found.start() - 60) : found.start()])[-1][-40:]
+                ):
                     return True
         return self.has("handoff_noun") and (self.has("if") or self.amount)
 
@@ -230,6 +232,9 @@ def _orders_in_english(text: str) -> bool:
 _END = re.compile(r"[.!?…]+[\"'”’»)\]*_`]*(?=\s|$)|[。！？；؟]+[”’」』）)】*]*|(?<=[a-z])\.(?=[A-Z][a-z])")
 
 
+_QUOTATION = 1_000  # characters of a quotation or bracket at most
+
+
 def sentences(text: str) -> list[tuple[int, int]]:
     """Return start and end of each sentence, white space around it left out.
 
@@ -237,11 +242,12 @@ def sentences(text: str) -> list[tuple[int, int]]:
     """
     found, start = [], 0
     for end in _END.finditer(text):
-        after = text[end.end() :].lstrip()
+        near = max(start, end.start() - _QUOTATION)
+        after = text[end.end() : end.end() + _QUOTATION].lstrip()
         latin = end[0][0] not in "。！？；؟"
-        if latin and (after[:1].islower() or shared("abbreviations").search(text[start : end.start() + 1])):
+        if latin and (after[:1].islower() or shared("abbreviations").search(text[near : end.start() + 1][-20:])):
             continue
-        if not _opens(text[start : end.end()], after[:300]):
+        if not _opens(text[near : end.end()], after[:300]):
             found.append((start, end.end()))
             start = end.end()
     found.append((start, len(text)))

@@ -107,7 +107,7 @@ def _policy(text: str, document: Document, drafts: Sequence[Draft], notes: Seque
 
 
 _IDENTIFIER = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
-_PLACEHOLDERS = re.compile(r"\{+[^{}\n]*\}+|\[[^\[\]\n]*\]|<[^<>\n]*>|https?://\S+|(?<!\S)[^\s@]{1,80}@\S+")
+_PLACEHOLDERS = re.compile(r"\{[^{}\n]*\}|\[[^\[\]\n]*\]|<[^<>\n]*>|https?://\S+|(?<!\S)[^\s@]{1,80}@\S+")
 
 
 def name_tools(policy: Policy, names: Sequence[str]) -> Policy:

@@ -18,7 +18,7 @@ LeadType = Literal["facts", "handoff", "open", "condition", "must_not", "must", 
 
 DUTIES = ("rules", "procedure", "handoff", "forbid")
 """Roles under which any fragment is a rule."""
-TOOL_LINE = re.compile(r"`?[a-z]\w*_\w+`?\s*(?:\([^)]*\))?`?\s*(?:[:–—]|-(?=\s))\s*")
+TOOL_LINE = re.compile(r"`?(?<!\w)[a-z][^\W_]*_\w+`?\s*(?:\([^()]*\))?`?\s*(?:[:–—]|-(?=\s))\s*")
 """A line that describes a tool: ``get_order(id): ...``."""
 _TOOL_DUTY = re.compile(
     r"\b(?:must|always|should)\b|\bonly (?:after|when|if|for|once|with)\b|(?:^|[.;]\s+)(?:only|before)\b",

@@ -101,7 +101,11 @@ def read_tools(path: str | os.PathLike[str]) -> Any:
     if not file.is_file():
         msg = f"tools file {os.fspath(path)!r} is not there. Type the path of a JSON, JSONL, YAML or Python file."
         raise InputError(msg)
-    text = file.read_text(encoding="utf-8-sig")
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"tools file {os.fspath(path)!r} cannot be read ({error}). Save it as text in UTF-8."
+        raise InputError(msg) from error
     return text if file.suffix == ".py" else read_text(text, where=f"tools file {file.name!r}")
 
 
