@@ -33,6 +33,7 @@ from whilesim.core.jsontext import dumps, read_lines
 from whilesim.core.templates import prompts_digest
 from whilesim.core.text import digest
 from whilesim.grading.checks.customer import check_customer
+from whilesim.grading.checks.deeds import Toolbox, open_toolbox
 from whilesim.grading.checks.run import run_checks
 from whilesim.keeping.folders import WHOLE, RowFile
 from whilesim.keeping.manifest import Manifest
@@ -129,7 +130,7 @@ async def _play_all(
         turns=how.turns,
         deadline=DEADLINE,
     )
-    desk = _Desk(plan, cast, wave)
+    desk = _Desk(plan, cast, wave, open_toolbox(plan.tools))
 
     async def work(case: Case) -> Mapping[str, Any]:
         return desk.row(case, await play(case, stage, plan.world_for(case.card)))
@@ -194,13 +195,14 @@ class _Desk:
     plan: Plan
     cast: Cast
     wave: int
+    box: Toolbox
     made: dict[str, Row] = field(default_factory=dict)
     """The first rows, as values: a small run need not read its own file."""
 
     def row(self, case: Case, trace: Trace) -> dict[str, Any]:
         """Check a trace and write its row."""
         card, tools = case.card, self.plan.tools
-        findings = run_checks(trace.messages, tools=tools, failed=trace.failed_calls)
+        findings = run_checks(trace.messages, tools=self.box, failed=trace.failed_calls)
         findings += check_customer(card, trace.messages, customer_done=trace.stop == "customer_done")
         row = Row.from_trace(
             trace,

@@ -220,3 +220,21 @@ def test_a_call_without_an_id_gets_one() -> None:
 
     trace = run(Bare())
     assert [c.id for c in trace.calls] == ["call_1", "call_2"]
+
+
+@pytest.mark.parametrize("found", [{"role": "boss"}, {"content": {"a": 1}}, {"tool_calls": [7]}, {"tool_calls": 7}])
+def test_a_message_of_a_wrong_shape_ends_its_conversation_and_not_the_run(found: Any) -> None:
+    trace = run(lambda messages: found)
+    assert trace.stop == "agent_error"
+    assert trace.failure is not None
+    assert trace.failure.reason == "player"
+    assert "the agent function returned a " in trace.failure.message
+
+
+def test_a_value_nested_without_end_is_quoted_in_short() -> None:
+    deep: Any = []
+    for _ in range(3000):
+        deep = [deep]
+    trace = run(lambda messages: {"role": deep})
+    assert trace.failure is not None
+    assert "a message has the role [[[" in trace.failure.message

@@ -615,3 +615,10 @@ def test_the_oracle_agrees_with_what_was_written_by_hand(shared: Path) -> None:
     """At least 36 of 40 situations; truth.yaml was written before the oracle was run on any of them."""
     agree = [not wrong for *_, wrong in compare_truth()]
     assert (len(agree), sum(agree) >= 36) == (40, True)
+
+
+def test_an_argument_without_a_name_is_one_like_any_other() -> None:
+    schema = {"type": "object", "properties": {"email": {"type": "string"}, "": {"x": "y"}}, "required": ["email", ""]}
+    world = MockWorld([{"name": "find_user", "description": "Find a user.", "parameters": schema}])
+    assert set(world.focus.arguments) == {"email", ""}
+    assert world.call("find_user", world.focus.arguments)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
@@ -35,6 +35,8 @@ class Known:
     """The customer's messages, slips of the key put right, the first one first."""
     request: str
     """The sentence that asks for something."""
+    filled: dict[str, tuple[dict[str, Any], list[str]]] = field(default_factory=dict)
+    """What ``fill`` has found, by tool."""
 
     @cached_property
     def heard(self) -> str:
@@ -48,6 +50,12 @@ class Known:
 
     def fill(self, tool: Tool) -> tuple[dict[str, Any], list[str]]:
         """Fill a tool's arguments from what was said and read; also name what is missing."""
+        if tool.name not in self.filled:
+            self.filled[tool.name] = self._fill(tool)
+        found, missing = self.filled[tool.name]
+        return dict(found), missing
+
+    def _fill(self, tool: Tool) -> tuple[dict[str, Any], list[str]]:
         schema = tool.parameters
         wants: Sequence[str] = schema.get("required", ())
         found: dict[str, Any] = {}

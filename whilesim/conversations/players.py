@@ -10,13 +10,14 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from reprlib import repr as brief
 from typing import Any, Literal, Protocol
 
 from whilesim.cards.cards import Card
 from whilesim.chat.messages import Message, ToolCall, read_message, to_openai
 from whilesim.chat.models import CallKey, Chat
 from whilesim.chat.usage import Usage
-from whilesim.core.errors import ModelError, WhilesimError
+from whilesim.core.errors import InputError, ModelError, WhilesimError
 from whilesim.core.jsontext import dumps
 from whilesim.core.templates import render_prompt
 
@@ -174,7 +175,7 @@ async def call_function(function: Callable[..., Any], *arguments: Any) -> Any:
         return await found if isinstance(found, Awaitable) else found
     except WhilesimError:
         raise
-    except Exception as error:  # whatever a user's function raises ends one conversation, not the run
+    except (Exception, SystemExit) as error:  # whatever a user's function raises ends one conversation, not the run
         msg = f"the function raised {type(error).__name__}: {error}"
         raise ModelError(msg, reason="player") from error
 
@@ -193,12 +194,15 @@ def _as_message(found: Any) -> Message:
         return found
     if isinstance(found, str):
         return Message(role="assistant", content=found)
-    if isinstance(found, Mapping):
-        return read_message({"role": "assistant", **found})
     dump = getattr(found, "model_dump", None)  # the openai package's own message objects
-    if callable(dump):
-        return read_message(dump())
-    msg = f"the agent function returned {type(found).__name__}: {found!r:.80}. Return text, one message "
+    try:
+        if isinstance(found, Mapping):
+            return read_message({"role": "assistant", **found})
+        if callable(dump):
+            return read_message(dump())
+    except InputError as error:  # of one conversation, not of the run
+        raise ModelError(f"the agent function returned {error}", reason="player") from error
+    msg = f"the agent function returned {type(found).__name__}: {brief(found)}. Return text, one message "
     raise ModelError(msg + '({"role": "assistant", "content": "..."}) or a list of messages.', reason="player")
 
 

@@ -8,10 +8,9 @@ call that cannot be read is answered with the world's error and kept as it was w
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from whilesim.cards.cards import Card
 from whilesim.chat.messages import Change, CustomerCall, Failure, Message, Stop, ToolCall, Trace
@@ -23,8 +22,6 @@ from whilesim.world.mock import World
 
 CALL_ROUNDS = 10
 """Rounds of tool calls without a word to the customer, after which a conversation is stopped."""
-
-T = TypeVar("T")
 
 _RUN_REASONS: tuple[Stop, ...] = ("deadline", "budget", "interrupt")
 
@@ -83,7 +80,6 @@ class _Talk:
         self.failed: list[str] = []
         self.changes: list[Change] = []
         self.knows_failures, self.handed_off, self.calls = True, False, 0
-        self.ends_at = None if stage.deadline is None else time.monotonic() + stage.deadline
 
     async def run(self) -> Stop:
         """Play until something stops the conversation; say what did."""
@@ -103,7 +99,7 @@ class _Talk:
         """Let the agent call until it has spoken."""
         for _ in range(CALL_ROUNDS):
             heard = len(self.messages)
-            new = await self.within(self.stage.agent.answer(tuple(self.messages), self.agent_context))
+            new = await self.stage.agent.answer(tuple(self.messages), self.agent_context)
             self.agent_context.turn += 1
             for message in new:
                 self.take(message)
@@ -140,7 +136,7 @@ class _Talk:
         visible = [m for m in self.messages if m.role in ("user", "assistant") and m.content]
         spoken = [Message(role=m.role, content=m.content) for m in visible]
         try:
-            said = await self.within(self.stage.customer.speak(self.case.card, spoken, self.customer_context))
+            said = await self.stage.customer.speak(self.case.card, spoken, self.customer_context)
         except ModelError as error:
             raise _stopped_by(error, "customer") from error
         self.customer_context.turn += 1
@@ -188,17 +184,6 @@ class _Talk:
         self.changes.extend(replace(c, call=call_id) for c in log[-1].changes)
         return reply, log[-1].failed
 
-    async def within(self, awaitable: Awaitable[T]) -> T:
-        """Await a player within the conversation's deadline."""
-        if self.ends_at is None:
-            return await awaitable
-        left = self.ends_at - time.monotonic()
-        try:
-            return await asyncio.wait_for(awaitable, max(left, 0.001))
-        except asyncio.TimeoutError as error:
-            msg = f"the conversation took more than {self.stage.deadline:g} seconds."
-            raise ModelError(msg, reason="deadline") from error
-
 
 async def play(case: Case, stage: Stage, world: World) -> Trace:
     """Play one conversation to its end, whatever the end is.
@@ -209,9 +194,12 @@ async def play(case: Case, stage: Stage, world: World) -> Trace:
     """
     talk = _Talk(case, stage, world)
     try:
-        ended = _Stopped(await talk.run())
+        ended = _Stopped(await asyncio.wait_for(talk.run(), stage.deadline))
     except _Stopped as stopped:
         ended = stopped
+    except asyncio.TimeoutError:
+        msg = f"the conversation took more than {stage.deadline:g} seconds."
+        ended = _stopped_by(ModelError(msg, reason="deadline"), "agent")
     except ModelError as error:
         ended = _stopped_by(error, "agent")
     return Trace(

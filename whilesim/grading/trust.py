@@ -86,6 +86,8 @@ class Trust:
         verdict = "admitted" if self.admitted else "not admitted: " + "; ".join(self.against)
         return "\n".join([f"judge {self.judge}: {verdict}", *lines])
 
+    __repr__ = __str__  # a notebook shows the value of a cell
+
 
 @dataclass(frozen=True, slots=True)
 class Reader:

@@ -17,7 +17,7 @@ from whilesim.world.entities import schema_of
 from whilesim.world.kinds import Field, describe_field, is_value, kind_of_key, properties, role_of
 from whilesim.world.lookups import Shelf
 from whilesim.world.records import raise_totals, set_dues
-from whilesim.world.replies import Filler, compile_check
+from whilesim.world.replies import Filler, check_of
 from whilesim.world.values import Draw, person_of, value_of
 from whilesim.world.verbs import read_name
 
@@ -81,7 +81,7 @@ class Maker:
     def _valid(self) -> dict[str, Any]:
         """Return the arguments as the tool's schema allows them; an optional one that does not fit is left out."""
         tool = self.model.tools[self.deed.tool]
-        check, filler = compile_check(tool), Filler(self.model, self.seed, self.deed, {})
+        check, filler = check_of(self.model, tool.name), Filler(self.model, self.seed, self.deed, {})
         for _ in self.schemas:
             wrong = check(self.made)
             name = wrong[0].split(".")[0] if wrong else ""
@@ -114,7 +114,7 @@ class Maker:
             return self.record.get(self.model.kinds[kind].key) or self.shelf.native(kind, first)
         if kind and not told.inner:
             return self._linked(name, kind, many=many or told.type == "array")
-        if self.record.get(deed.checks.get(name, "")) is not None:
+        if name in deed.checks and self.record.get(deed.checks[name]) is not None:
             return self.record[deed.checks[name]]
         found = self.shelf.value(self.record, deed.by[name]) if name in deed.by else None
         return found if found is not None and not isinstance(found, (list, dict)) else self._new_value(told)

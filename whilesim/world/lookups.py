@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from whilesim.core.seeds import between, derive
@@ -22,27 +22,7 @@ class Shelf(Store):
         super().__init__(model, records, seed)
         self.party = ""
         """Key of the situation's customer: whom a tool means that names nobody."""
-
-    @cached_property
-    def _children(self) -> dict[str, list[tuple[str, str, bool]]]:
-        """Kind to (name of the list, child kind, whether children show whole)."""
-        found: dict[str, list[tuple[str, str, bool]]] = {}
-        got = {d.kind for d in self.model.deeds.values() if d.action in ("get", "list", "find")}
-        for child in self.model.kinds.values():
-            if child.parent in self.model.kinds and child.key and not child.single:
-                fields = self.model.kinds[child.parent].fields
-                listed = next((f.name for f in fields.values() if f.role == "links" and f.link == child.name), "")
-                whole = child.outbox or child.catalogue or child.name not in got
-                found.setdefault(child.parent, []).append((listed or f"{child.name}s", child.name, whole))
-        return found
-
-    @cached_property
-    def _expanded(self) -> dict[str, list[tuple[str, str]]]:
-        """Kind to (list field, shared kind): lists of keys that read as what they point at."""
-        shared = {n: k.parent for n, k in self.model.kinds.items() if k.catalogue}
-        told = {n: [f for f in k.fields.values() if f.role == "links"] for n, k in self.model.kinds.items()}
-        listed = {n: [f for f in fields if f.why.startswith("attribute")] for n, fields in told.items()}
-        return {n: [(f.name, f.link) for f in fs if shared.get(f.link, n) != n] for n, fs in listed.items()}
+        self._children, self._expanded = _children_of(model), _expanded_of(model)
 
     def key(self, kind: str, value: Any) -> str:
         """Return the key under which a record stands; empty when it does not."""
@@ -169,6 +149,29 @@ class Shelf(Store):
         stay = (key, "updated_at") if key else ()
         kept = {f: v for f, v in linked.items() if f in stay or any(tells(f, name) for name in deed.shows)}
         return kept if len(kept) > len(stay) else view
+
+
+@lru_cache(maxsize=64)
+def _children_of(model: WorldModel) -> dict[str, list[tuple[str, str, bool]]]:
+    """Kind to (name of the list, child kind, whether children show whole)."""
+    found: dict[str, list[tuple[str, str, bool]]] = {}
+    got = {d.kind for d in model.deeds.values() if d.action in ("get", "list", "find")}
+    for child in model.kinds.values():
+        if child.parent in model.kinds and child.key and not child.single:
+            fields = model.kinds[child.parent].fields
+            listed = next((f.name for f in fields.values() if f.role == "links" and f.link == child.name), "")
+            whole = child.outbox or child.catalogue or child.name not in got
+            found.setdefault(child.parent, []).append((listed or f"{child.name}s", child.name, whole))
+    return found
+
+
+@lru_cache(maxsize=64)
+def _expanded_of(model: WorldModel) -> dict[str, list[tuple[str, str]]]:
+    """Kind to (list field, shared kind): lists of keys that read as what they point at."""
+    shared = {n: k.parent for n, k in model.kinds.items() if k.catalogue}
+    told = {n: [f for f in k.fields.values() if f.role == "links"] for n, k in model.kinds.items()}
+    listed = {n: [f for f in fields if f.why.startswith("attribute")] for n, fields in told.items()}
+    return {n: [(f.name, f.link) for f in fs if shared.get(f.link, n) != n] for n, fs in listed.items()}
 
 
 def _values(record: Mapping[str, Any], field: str, role: str) -> list[Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cache
 from typing import Any, Protocol
 
 from whilesim.chat.messages import Change
@@ -26,7 +25,7 @@ from whilesim.world.focus import Focus, build_focus
 from whilesim.world.lookups import Shelf
 from whilesim.world.model import WorldModel
 from whilesim.world.records import build_records
-from whilesim.world.replies import Shaper, compile_check
+from whilesim.world.replies import Shaper, check_of
 from whilesim.world.spec import WorldSpec
 
 __all__ = ["Focus", "MockWorld", "World", "WorldCall"]
@@ -96,7 +95,6 @@ class MockWorld:
         self._faults, self.focus, self._old = _set_up(self._shelf, values, agent, self._seed)
         self._shaper = Shaper(model, self._seed)
         self._counts: dict[str, int] = {}
-        self._check = cache(lambda name: compile_check(model.tools[name]))
         self.log: list[WorldCall] = []
 
     @property
@@ -130,7 +128,7 @@ class MockWorld:
         if given is None:
             return self._voice.say("not_json"), True, ()
         tool, deed = self.model.tools[name], self.model.deeds[name]
-        if wrong := self._check(name)(given):
+        if wrong := check_of(self.model, name)(given):
             return self._voice.say("invalid", field=wrong[0], detail=wrong[1]), True, ()
         count = self._counts.get(name, 0)
         self._counts[name] = count + 1

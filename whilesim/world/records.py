@@ -118,7 +118,7 @@ class Store:
 
     def fill_links(self, kind: Kind, index: int, record: dict[str, Any]) -> None:
         """Point at records that exist: the owner's own where the kind has an owner."""
-        for told in kind.fields.values():
+        for told in _outlines(self.model)[kind.name].pointing:
             at = derive(self.seed, kind.name, index, told.name)
             rows = record.get(told.name)
             if told.inner and isinstance(rows, list):
@@ -226,14 +226,16 @@ class _Outline:
     prices: tuple[str, ...]
     home: str
     """The address."""
+    pointing: tuple[Field, ...]
+    """Fields that point at records."""
 
 
 @lru_cache(maxsize=64)
 def _outlines(model: WorldModel) -> dict[str, _Outline]:
-    return {kind.name: _outline(kind) for kind in model.kinds.values()}
+    return {kind.name: _outline(kind, model.kinds) for kind in model.kinds.values()}
 
 
-def _outline(kind: Kind) -> _Outline:
+def _outline(kind: Kind, kinds: Mapping[str, Kind]) -> _Outline:
     roles = {f.name: f.role for f in kind.fields.values()}
     dates = [f for f, role in roles.items() if role in ("date", "moment") and f != "updated_at"]
     birth = next((f for f in dates if _BIRTH.search(f)), "")
@@ -247,6 +249,7 @@ def _outline(kind: Kind) -> _Outline:
         birth=birth,
         prices=tuple(f for f, role in roles.items() if role == "money" and "price" in f),
         home=next((f.name for f in kind.fields.values() if is_address(f)), ""),
+        pointing=tuple(f for f in kind.fields.values() if f.inner or f.link in kinds),
     )
 
 
@@ -262,7 +265,7 @@ def _like(kind: Kind, draw: Draw) -> Field:
 
 def add_note(model: WorldModel, record: dict[str, Any], text: str, kind: str, days: int) -> None:
     """Write a dated entry into a record's notes; the record was last touched then, or later."""
-    day = f"{model.now - timedelta(days=days):%Y-%m-%d}"
+    day = (model.now - timedelta(days=days)).date().isoformat()
     note = {"date": day, "text": text.format(date=day, object=kind.replace("_", " "))}
     record["notes"] = sorted([*(record.get("notes") or ()), note], key=lambda n: str(n["date"]))
     if "updated_at" in record:
@@ -319,7 +322,7 @@ def set_dues(model: WorldModel, kind: Kind, record: dict[str, Any], seed: int, i
 
 def _date_record(model: WorldModel, kind: Kind, record: dict[str, Any], outline: _Outline, draw: Draw) -> None:
     """Put a record's dates in order: made before all that happened to it, last touched after that."""
-    now = f"{model.now:%Y-%m-%d %H:%M:%S}"
+    now = model.now.isoformat(" ", "seconds")
     known = sorted(str(record[f]) for f in outline.past if record.get(f) and str(record[f]) < now)
     if outline.birth and isinstance(born := record.get(outline.birth), str):
         days = between(200, 1500, *draw.at("born")) if kind.name == model.party else between(1, 20, *draw.at("born"))
@@ -329,7 +332,7 @@ def _date_record(model: WorldModel, kind: Kind, record: dict[str, Any], outline:
         known.append(record[outline.birth])
     last = max(known, default="")
     moment = model.now - timedelta(days=between(1, 40, *draw.at("updated")), minutes=derive(*draw.at("minute")) % 700)
-    record["updated_at"] = max(f"{moment:%Y-%m-%d %H:%M:%S}", last if len(last) > 10 else f"{last} 09:20:00")
+    record["updated_at"] = max(moment.isoformat(" ", "seconds"), last if len(last) > 10 else f"{last} 09:20:00")
     record["notes"] = []
     if chance(0.4, *draw.at("notes")):
         words = load_words("world_values")

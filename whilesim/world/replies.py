@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from whilesim.core.jsontext import dumps
@@ -27,13 +27,15 @@ _PLAIN = frozenset({"type", "description", "title", "default", "enum", "items", 
 Checker = Callable[[Mapping[str, Any]], "tuple[str, str] | None"]
 
 
-def compile_check(tool: Tool) -> Checker:
+@lru_cache(maxsize=512)
+def check_of(model: WorldModel, name: str) -> Checker:
     """Return the check of a tool's arguments: None when they are right, else the field and what is wrong with it."""
+    tool = model.tools[name]
     known = tool.parameters.get("properties") or {}
     required = tuple(tool.parameters.get("required") or ())
     free = not known or tool.parameters.get("additionalProperties") is True
-    fast = {name: _fast(inner) for name, inner in known.items()}
-    whole = cache(lambda: _validator(tool.parameters))  # compiled only where the quick tests do not decide
+    fast = {name: quick_test(inner) for name, inner in known.items()}
+    whole = cache(lambda: validator(tool.parameters))  # compiled only where the quick tests do not decide
 
     def check(given: Mapping[str, Any]) -> tuple[str, str] | None:
         for name in given:
@@ -54,13 +56,14 @@ def compile_check(tool: Tool) -> Checker:
     return check
 
 
-def _validator(schema: Mapping[str, Any]) -> Any:
+def validator(schema: Mapping[str, Any]) -> Any:
+    """Return the validator of a JSON Schema."""
     from jsonschema import Draft202012Validator
 
     return Draft202012Validator(dict(schema))
 
 
-def _fast(schema: Any) -> Callable[[Any], bool] | None:
+def quick_test(schema: Any) -> Callable[[Any], bool] | None:
     """Return a quick test of a plain schema; None for one that needs the whole validator.
 
     A value that fails the quick test is not yet wrong: the validator decides, and words the error.
@@ -69,10 +72,10 @@ def _fast(schema: Any) -> Callable[[Any], bool] | None:
         return None
     types, options = _TYPES[schema["type"]], schema.get("enum")
     if schema["type"] == "array":
-        inner = _fast(schema.get("items"))
+        inner = quick_test(schema.get("items"))
         return (lambda value: type(value) is list and all(map(inner, value))) if inner else None
     if schema["type"] == "object":
-        fields = {name: _fast(told) for name, told in (schema.get("properties") or {}).items()}
+        fields = {name: quick_test(told) for name, told in (schema.get("properties") or {}).items()}
         needed = tuple(schema.get("required") or ())
         return lambda value: (
             type(value) is dict
@@ -87,14 +90,13 @@ class Shaper:
 
     def __init__(self, model: WorldModel, seed: int) -> None:
         self._model, self._seed = model, seed
-        self._validator = cache(lambda name: _validator(model.tools[name].returns or {}))
 
     def shape(self, tool: Tool, deed: Deed, result: Any, arguments: Mapping[str, Any]) -> str:
         """Return the reply as text: by schema, else by example, else the result itself."""
         telling = any((tool.returns or {}).get(word) for word in ("properties", "anyOf", "items"))
         if tool.returns and (telling or not tool.examples):
             filled = Filler(self._model, self._seed, deed, arguments).fill(tool.returns, result)
-            if not self._validator(tool.name).is_valid(filled):
+            if not validator(tool.returns).is_valid(filled):
                 filled = Filler(self._model, self._seed, deed, {}).fill(tool.returns, {}, "plain")
             return dumps(filled)
         if tool.examples and not isinstance(result, str):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ def _identity(draw: Draw) -> dict[str, str]:
     return {
         "first_name": first, "last_name": last, "full_name": f"{first} {last}", "name": f"{first} {last}",
         "username": "_".join([*handle, str(number)]), "email": f"{'.'.join(handle)}{number}@example.com",
-        "phone": _phone(lists, draw), "dob": f"{born:%Y-%m-%d}",
+        "phone": _phone(lists, draw), "dob": born.date().isoformat(),
     }  # fmt: skip
 
 
@@ -141,8 +141,8 @@ def _phone(lists: Mapping[str, Any], draw: Draw) -> str:
 
 def imitate(example: str, seed: int, *names: str | int, keep: str = "") -> str:
     """Return another value of the example's form: digits for digits, letters for letters of a code."""
-    code = re.fullmatch(r"[A-Z0-9]{5,}", example) and re.search(r"\d[A-Z]|^[A-Z]+$", example)
-    start = (re.match(r"\+\d+", example) or [""])[0] if keep else ""
+    code, start = _shape(example)
+    start = start if keep else ""
     out = list(start)
     number = 0
     for at, char in enumerate(example[len(start) :]):
@@ -152,6 +152,13 @@ def imitate(example: str, seed: int, *names: str | int, keep: str = "") -> str:
         number, roll = divmod(number if number > 10**6 else derive(seed, *names, at), 32 * 9 * 5)
         out.append(_ALNUM[roll % 32] if code else str(roll % 10 if out else 1 + roll % 9))
     return "".join(out)
+
+
+@lru_cache(maxsize=1024)
+def _shape(example: str) -> tuple[bool, str]:
+    """Return whether an example is a code of letters and digits, and its country prefix."""
+    code = re.fullmatch(r"[A-Z0-9]{5,}", example) and re.search(r"\d[A-Z]|^[A-Z]+$", example)
+    return bool(code), (re.match(r"\+\d+", example) or [""])[0]
 
 
 def key_of(kind: str, like: Field, draw: Draw, person: Mapping[str, str], taken: Mapping[str, Any]) -> str:
@@ -263,15 +270,16 @@ def _words(told: Field, draw: Draw, person: Mapping[str, str]) -> str:
 def _date(told: Field, draw: Draw) -> str:
     """Draw a date near the policy's present: due, end and asked-for dates ahead of it, all others behind."""
     at = draw.at(told.name)
+    number = derive(*at)
     if told.role == "time":
-        clock = f"{between(6, 21, *at):02d}:{pick(('00', '15', '30', '45'), *at)}:00"
+        clock = f"{6 + number % 16:02d}:{15 * (number % 4):02d}:00"
         return clock[:5] if told.example.count(":") == 1 else clock
     if told.role == "expiry" and not _ISO.match(told.example):
-        return f"{between(1, 12, *at):02d}/{draw.now.year + between(1, 4, *at)}"
+        return f"{1 + number % 12:02d}/{draw.now.year + 1 + number % 4}"
     ahead = told.role in ("future", "expiry") or bool(_AHEAD & set(re.split("[/_]", draw.kind)))
-    days = between(2, 25, *at) if ahead else -between(2, 60, *at)
-    moment = draw.now + timedelta(days=days, minutes=-between(1, 700, *at))
-    return f"{moment:%Y-%m-%d %H:%M:%S}" if told.role == "moment" else f"{moment:%Y-%m-%d}"
+    days = 2 + number % 24 if ahead else -2 - number % 59
+    moment = draw.now + timedelta(days=days, minutes=-1 - number % 700)
+    return moment.isoformat(" ", "seconds") if told.role == "moment" else moment.date().isoformat()
 
 
 _MAKERS: dict[str, Callable[[Field, Draw], Any]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from whilesim.core.templates import load_words
@@ -48,17 +48,22 @@ def deed_of_verb() -> dict[str, str]:
 
 def read_name(tool: Tool) -> Phrase:
     """Read a tool's name; the description's first verb where the name has none."""
+    return _read_name(tool.name, tool.description, tool.effect)
+
+
+@lru_cache(maxsize=4096)
+def _read_name(name: str, description: str, effect: str) -> Phrase:
     table, lists = deed_of_verb(), load_words("world_verbs")
-    parts = name_words(tool.name)
+    parts = name_words(name)
     if len(parts) > 2 and parts[-1] == "tool":
         parts = parts[:-1]
     at, size = _verb_at(parts, table, lists)
-    verb = "_".join(parts[at : at + size]) if size else _verb_of_description(tool.description, table)
+    verb = "_".join(parts[at : at + size]) if size else _verb_of_description(description, table)
     rest = parts[:at] + parts[at + size :] if size else parts
     ends = (n for n, word in enumerate(rest) if word in _PREPOSITIONS and (n or word == "by"))
     nouns = rest[: next(ends, None)]
     plural = _is_plural(nouns) or verb in ("list", "search", "browse")
-    deed = _agree(table.get(verb, "update"), tool, verb)
+    deed = _agree(table.get(verb, "update"), effect, verb)
     return Phrase(verb=verb, deed=deed, nouns=tuple(map(singular, nouns)), plural=plural)
 
 
@@ -88,11 +93,11 @@ def _verb_of_description(description: str, table: dict[str, str]) -> str:
     return ""
 
 
-def _agree(deed: str, tool: Tool, verb: str) -> str:
+def _agree(deed: str, effect: str, verb: str) -> str:
     """Let the tool's effect decide between reading and writing."""
-    if tool.effect in ("handoff", "compute"):
-        return tool.effect
-    if tool.effect == "read":
+    if effect in ("handoff", "compute"):
+        return effect
+    if effect == "read":
         return "read"
     if deed in ("read", "compute"):
         return "create" if verb in ("test", "estimate", "sum") else "update"

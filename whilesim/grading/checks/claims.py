@@ -76,18 +76,17 @@ def read_claims(messages: Sequence[Message], tools: Toolbox) -> list[Claim]:
         text = message.content or ""
         if message.role == "assistant" and text and (code := language_of(text) or main) != "other":
             words = tools.lexicon(code)
-            asks = bool(words.pattern("asks").search(text.lower()))
             for sentence in sentences(text):
                 if not words.triggers.isdisjoint(re.findall(r"[^\W\d_]+", sentence.text.lower())):
-                    found += _Reading(sentence, words, tools, asks).claims(index)
+                    found += _Reading(sentence, words, tools, text).claims(index)
     return found
 
 
 class _Reading:
     """One sentence being read: its tokens, and one tag for each."""
 
-    def __init__(self, sentence: Sentence, words: Lexicon, tools: Toolbox, asks: bool) -> None:
-        self.sentence, self.words, self.tools, self.asks = sentence, words, tools, asks
+    def __init__(self, sentence: Sentence, words: Lexicon, tools: Toolbox, whole: str) -> None:
+        self.sentence, self.words, self.tools, self.whole = sentence, words, tools, whole
         self.tokens, self.tags = words.tokens(sentence.text)
         self.low = " ".join(self.tokens)
 
@@ -131,8 +130,8 @@ class _Reading:
         match = re.fullmatch(r"[^HZBWDMIXKTFLU?]*?(P)(R*)[.,\-wvRdVTP]*", body)
         if (
             not match
-            or self.asks
             or len(body.replace("-", "")) > 12
+            or self.words.pattern("asks").search(self.whole.lower())
             or self.words.pattern("status_label").search(self.low)
         ):
             return -1
@@ -195,7 +194,7 @@ class _Reading:
         senses = self.words.senses([verb])
         if verb not in self.words.light:
             return senses
-        listed = {**self.words.data["nouns"]}
+        listed = self.words.data["nouns"]
         direct = {listed[n] for w in around if (n := w if w in listed else w.rstrip("s")) in listed}
         direct |= self.words.senses((w for w in around if w not in listed), "O")
         if direct - {"any"}:

@@ -52,10 +52,10 @@ def _missing(messages: Sequence[Message], earlier: Sequence[Call], call: Call) -
     if pattern("conduct", "hold").search(said):
         return "was called though the customer held back"
     agreed = pattern("conduct", "yes").search(said)
-    chosen = pattern("conduct", "choice").search(said) and pattern("conduct", "offered").search(spoken[-1])
+    chosen = agreed or (pattern("conduct", "choice").search(said) and pattern("conduct", "offered").search(spoken[-1]))
     asks = said.endswith("?") and not pattern("conduct", "urges").search(said)
     answers = agreed and agreed.start() < 2 and not pattern("conduct", "thanks").match(said)
-    if not (agreed or chosen) or (asks and not answers):
+    if not chosen or (asks and not answers):
         return "was called without a yes from the customer"
     return _switched(messages[: call.index], [c for c in earlier if c.index > turn], call)
 

@@ -7,8 +7,8 @@ lead verb of its name, and of nouns in it that are deeds; objects are the things
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from typing import Any
 
@@ -17,6 +17,7 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.grading.checks.language import LANGUAGES, Lexicon, lexicon
 from whilesim.situations.tools import Tool, parse_tools
+from whilesim.world.replies import quick_test
 
 _WAYS = frozenset({"on", "off"})
 
@@ -45,14 +46,22 @@ class Toolbox:
 
     def lexicon(self, code: str) -> Lexicon:
         """Return a language's lexicon; English gets the lead verbs that no lexicon has."""
-        own = dict.fromkeys(s[1:] for d in self.deeds.values() for s in sorted(d.senses) if s[0] == "=")
-        return lexicon(code, tuple(own)) if own and code == "en" else lexicon(code)
+        return lexicon(code, self._verbs) if self._verbs and code == "en" else lexicon(code)
 
     @cached_property
-    def spelled(self) -> str:
+    def _verbs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(s[1:] for d in self.deeds.values() for s in sorted(d.senses) if s[0] == "="))
+
+    @cached_property
+    def spelled(self) -> re.Pattern[str]:
         """A pattern of the names that no customer would use: ``close_ticket``, ``closeTicket``."""
         names = [re.escape(n) for n in self.deeds if re.search(r"[a-z][_.][a-z]|[a-z][A-Z]", n)]
-        return rf"(?<!\w)(?:{'|'.join(names)})(?!\w)" if names else r"(?!)"
+        return re.compile(rf"(?<!\w)(?:{'|'.join(names)})(?!\w)" if names else r"(?!)")
+
+    @cached_property
+    def fits(self) -> Mapping[str, Callable[[Any], bool] | None]:
+        """Quick tests of the arguments of the given tools whose schemas are plain."""
+        return {name: quick_test(self.deeds[name].tool.parameters) for name in self.given}
 
     @cached_property
     def writes(self) -> frozenset[str]:
@@ -62,27 +71,28 @@ class Toolbox:
 
 def open_toolbox(tools: Any, called: Iterable[str] = ()) -> Toolbox:
     """Read tools in any dialect; names that were called but not given are judged by name alone."""
-    if isinstance(tools, (list, tuple)) and all(isinstance(t, Tool) for t in tools):
-        parsed = tuple(tools)
+    if isinstance(tools, Toolbox):
+        box = tools
+    elif isinstance(tools, (list, tuple)) and all(isinstance(t, Tool) for t in tools):
+        box = _box(tools)
     elif isinstance(tools, list) and all(isinstance(t, dict) for t in tools):
-        parsed = _parse(dumps(tools))
+        box = _parse(dumps(tools))
     else:
-        parsed = parse_tools(tools) if tools else ()
-    names = frozenset(t.name for t in parsed)
-    guessed = [{"name": n, "parameters": {}} for n in dict.fromkeys(called) if n and n not in names]
-    both = (*parsed, *(_parse(dumps([t]))[0] for t in guessed))
-    calls = (*(t.name for t in parsed), *(str(t["name"]) for t in guessed))
-    read = (Deed(t, *_read(t.name, t.description, t.effect, _fields(t))) for t in both)
-    return Toolbox(dict(zip(calls, read, strict=True)), names)
+        box = _box(parse_tools(tools) if tools else ())
+    names = (n for n in dict.fromkeys(called) if n and n not in box.given)
+    guessed = {n: deed for n in names for deed in _parse(dumps([{"name": n, "parameters": {}}])).deeds.values()}
+    return replace(box, deeds={**box.deeds, **guessed}) if guessed else box
 
 
 @lru_cache(maxsize=1024)
-def _parse(text: str) -> tuple[Tool, ...]:
-    return parse_tools(loads(text))
+def _parse(text: str) -> Toolbox:
+    return _box(parse_tools(loads(text)))
 
 
-def _fields(tool: Tool) -> tuple[str, ...]:
-    return tuple(tool.parameters.get("properties") or ())
+def _box(tools: Sequence[Tool]) -> Toolbox:
+    fields = {t.name: tuple(t.parameters.get("properties") or ()) for t in tools}
+    deeds = {t.name: Deed(t, *_read(t.name, t.description, t.effect, fields[t.name])) for t in tools}
+    return Toolbox(deeds, frozenset(deeds))
 
 
 @lru_cache(maxsize=4096)

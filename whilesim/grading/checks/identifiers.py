@@ -21,7 +21,7 @@ from whilesim.grading.checks.language import pattern
 
 _TOKEN = re.compile(r"[^\W_](?:[\w\-./@+'#&]*\w)?")
 _JUNK = re.compile(r"[\W_]+")
-_DIGITS = re.compile(r"\+?\d[\d\s().\-/]{5,20}\d")
+_DIGITS = re.compile(r"\d[\d\s().\-/]{5,20}\d")
 
 
 @dataclass

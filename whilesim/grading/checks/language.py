@@ -20,7 +20,9 @@ _TOKEN = re.compile(
     r"[$€£]?\d[\d,.]*\d(?!\w)|[$€£]\d|[€£]|'(?:s|ve|re|m|ll|d)\b|[,:;?()—–]|"
     r"\w+(?:[-./@_]\w+|'(?!(?:s|ve|re|m|ll|d)\b)\w+)*"
 )
-_ENDS = re.compile(r"(?<=[.!?…])[\"')\]*_]*\s+|(?<=;)\s+|\s+(?:—|–|--)\s+|(?<=[✅✔☑🎉✓])\s+")
+_ENDS = re.compile(  # the look ahead rules out most places at once
+    r"(?=[\s\"')\]*_])(?:(?<=[.!?…])[\"')\]*_]*\s+|(?<=;)\s+|(?<!\s)\s+(?:—|–|--)\s+|(?<=[✅✔☑🎉✓])\s+)"
+)
 _ABBREVIATION = re.compile(r"\b(?:mr|mrs|ms|dr|no|st|vs|approx|e\.g|i\.e|z\.b|bzw|nr|sra?|núm|ca|[ap]\.m|\w)\.$", re.I)
 _BULLET = re.compile(r"^(\s*)(?:[-*•–+▪●]|\d{1,2}[.)])\s+")
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.S)
@@ -64,7 +66,9 @@ class Lexicon:
         self.light = frozenset(w for w, (_, senses) in self.forms.items() if "light" in senses)
         self.tags: dict[str, str] = {w: tag for tag, words in self.data["tags"].items() for w in words.split()}
         self.phrases = [(re.compile(p), r) for p, r in self.data["phrases"]]
-        self.rewritten = re.compile("|".join(p for p, _ in self.data["phrases"]))
+        words = [p[2:] for p, _ in self.data["phrases"] if p.startswith(r"\b")]  # most places begin no word
+        others = [p for p, _ in self.data["phrases"] if not p.startswith(r"\b")]
+        self.rewritten = re.compile("|".join([rf"\b(?:{'|'.join(words)})", *others]))
         self.cues = [(family, re.compile(p)) for family, ps in self.data["cues"].items() for p in ps]
         self.gates: list[Gate] = [(n, f.split(), where, re.compile(p)) for n, f, where, p in self.data["gates"]]
         said = {w for w, (kind, _) in self.forms.items() if kind in "PQSG"}
@@ -168,7 +172,7 @@ def sentences(content: str) -> list[Sentence]:
 def _parts(line: str) -> Iterator[str]:
     start = 0
     for end in _ENDS.finditer(line):
-        if not _ABBREVIATION.search(line[start : end.start()]):
+        if not _ABBREVIATION.search(line[max(start, end.start() - 9) : end.start()]):
             yield line[start : end.start()]
             start = end.end()
     yield line[start:]

@@ -37,8 +37,9 @@ def run_checks(
 
     Args:
         messages: OpenAI chat messages, or ``Message`` values; ``message_index`` counts these.
-        tools: Tool schemas in any dialect, or ``Tool`` values. Without them the effect of a
-            tool is guessed from its name, and arguments are not held against a schema.
+        tools: Tool schemas in any dialect, ``Tool`` values, or a ``Toolbox`` that was opened before.
+            Without them the effect of a tool is guessed from its name, and arguments are not held
+            against a schema.
         failed: Ids of the calls known to have failed; None guesses from the replies.
         severity: Check name to ``drop``, ``warn`` or ``off``, over the defaults in ``SEVERITY``.
 

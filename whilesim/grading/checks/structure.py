@@ -13,13 +13,14 @@ from functools import lru_cache
 from typing import Any
 
 from whilesim.chat.messages import Message
-from whilesim.core.jsontext import dumps, loads
+from whilesim.core.jsontext import dumps
 from whilesim.core.text import shorten
 from whilesim.grading.checks.calls import Call
 from whilesim.grading.checks.deeds import Toolbox
 from whilesim.grading.checks.findings import Finding, found
 from whilesim.grading.checks.identifiers import is_id, leaves, normal
 from whilesim.grading.checks.language import pattern
+from whilesim.world.replies import validator
 
 _LEAK = 25
 """As many words of the prompt in a row are a leak."""
@@ -57,26 +58,21 @@ def _between(calls: Sequence[Call], call: Call, tools: Toolbox) -> bool:
 def _invalid(call: Call, tools: Toolbox) -> str | None:
     schema: Mapping[str, Any] = tools.deeds[call.name].tool.parameters if call.name in tools.given else {}
     nothing = call.call.arguments.strip() in ("", "null") and not schema.get("required")
-    if call.call.parsed is None and not nothing:
+    if not call.arguments and call.call.parsed is None and not nothing:
         return "the arguments are no JSON object"
     extra = sorted({*call.arguments} - {*(schema.get("properties") or {})})
     if schema and extra and not schema.get("additionalProperties"):
         return f"{call.name} has no argument {extra[0]!r}"
-    error = next(_validator(dumps(schema)).iter_errors(dict(call.arguments)), None)
+    quick = tools.fits.get(call.name)
+    if not schema or (quick and quick(call.arguments)):
+        return None
+    error = next(validator(schema).iter_errors(dict(call.arguments)), None)
     return None if error is None else shorten(f"{'.'.join(map(str, error.path)) or call.name}: {error.message}", 200)
-
-
-@lru_cache(maxsize=1024)
-def _validator(schema: str) -> Any:
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(loads(schema))
 
 
 def check_words(messages: Sequence[Message], tools: Toolbox) -> Iterator[Finding]:
     """Find replies that are empty, cut, in the wrong role, refusing like a model, or leaking the prompt."""
     policy = "\n".join(m.content or "" for m in messages if m.role == "system")
-    apart = bool(pattern("conduct", "no_text_with_call").search(policy))
     heard: list[str] = []
     for index, message in enumerate(messages):
         text = (message.content or "").strip()
@@ -85,16 +81,16 @@ def check_words(messages: Sequence[Message], tools: Toolbox) -> Iterator[Finding
             continue
         if not text and not message.tool_calls:
             yield found("empty_reply", index, "", "neither words nor a call")
-        if text and message.tool_calls and apart:
+        if text and message.tool_calls and pattern("conduct", "no_text_with_call").search(policy):
             yield found("text_with_tool_call", index, shorten(text), "the policy wants words or a call, not both")
-        cut = text.count("```") % 2 or pattern("conduct", "dangling").search(text[-40:])
+        cut = text.count("```") % 2 or pattern("conduct", "dangling").search(text[-10:])
         if message.finish == "length" or (cut and not message.tool_calls):
             yield found("truncated", index, text[-80:], "the reply stops in the middle")
         if mixed := _mixed_role(text, heard, tools):
             yield found("role_confusion", index, mixed, "a mark, a label, a call as text, or the customer's part")
         if refusal := pattern("conduct", "refusal").search(text):
             yield found("refusal", index, refusal.group().strip(), "refuses like a model, not like an agent")
-        leak = re.search(tools.spelled, text) or pattern("conduct", "policy_words").search(text)
+        leak = tools.spelled.search(text) or pattern("conduct", "policy_words").search(text)
         if copied := leak.group() if leak else _copied(text, policy):
             yield found("policy_leak", index, copied, "tells a tool's name, its instructions, or their very words")
 
@@ -104,13 +100,14 @@ def _mixed_role(text: str, heard: Sequence[str], tools: Toolbox) -> str | None:
     found = (m.group().strip(" .!?\n") for n in names if (m := pattern("conduct", n).search(text)))
     marks = [m for m in found if not any(m in words for words in heard)]  # the agent may quote the customer
     labels = pattern("conduct", "role_labels").findall(text)
-    called = re.search(tools.spelled + r"\s*\(", text)
+    called = tools.spelled.search(text) and re.search(tools.spelled.pattern + r"\s*\(", text)
     quotes = [*marks, *(labels if len(labels) > 1 else ()), *([called.group()] if called else ())]
     return quotes[0].strip() if quotes else None
 
 
 def _copied(text: str, policy: str) -> str | None:
-    return next((run for run in _runs(text) if run in _known_runs(policy)), None)
+    known = _known_runs(policy)
+    return next((run for run in _runs(text) if run in known), None)
 
 
 def _runs(text: str) -> Iterator[str]:

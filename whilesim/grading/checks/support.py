@@ -105,20 +105,18 @@ class Ledger:
 
     def _hidden(self, claim: Claim, good: Sequence[Act], bad: Sequence[Act]) -> Call | None:
         """A fitting attempt of this turn that failed and was not made good, where the message admits nothing."""
-        if self.words.pattern("admits").search(self._said(claim.index)):
-            return None
         ids = {normal(i) for i in claim.ids}
         for act in bad:
             after = [g for g in good if g.call.index >= act.call.index]
             own = claim.senses & act.senses
             good_again = any(g.call.name == act.call.name or (claim.senses & g.senses and not own) for g in after)
             if not good_again and (not ids or not good or ids & act.values):
-                return act.call
+                return None if self.words.pattern("admits").search(self._said(claim.index)) else act.call
         return None
 
     def _judge_ids(self, claim: Claim, good: Sequence[Act], bad: Sequence[Act]) -> Wrong | None:
         held = frozenset[str]().union(*(a.values for a in good))
-        kinds = {_kind(v) for v in held}
+        kinds = {_kind(v) for v in held if claim.ids}
         for value in claim.ids:
             plain = normal(value)
             if plain in held or (_kind(plain) not in kinds and self._linked(plain, held)):
