@@ -10,7 +10,21 @@ import pytest
 from stub import Stub
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
-NEEDY = {"ray_cluster": [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]}  # more than the light install
+_QUIET = pytest.mark.filterwarnings("ignore")  # what other packages warn of is not ours to mend
+NEEDY = {  # more than the light install
+    "langchain_agent": [pytest.mark.notebooks, _QUIET],
+    "lora": [pytest.mark.train, _QUIET],
+    "ray_cluster": [pytest.mark.ray, _QUIET],
+}
+MODULES = {"langchain_agent": "langchain_openai", "lora": "trl", "ray_cluster": "ray"}
+
+
+def arguments_of(name: str, address: str, folder: Path) -> list[str]:
+    if name == "lora":
+        from training.conftest import make_model
+
+        return [str(make_model(folder / "tiny", ["You help the readers of a town library."])), "adapter"]
+    return [address, "stub"] if name == "local_server" else []
 
 
 @pytest.mark.parametrize("path", [pytest.param(p, marks=NEEDY.get(p.stem, ())) for p in EXAMPLES], ids=lambda p: p.stem)
@@ -18,12 +32,17 @@ NEEDY = {"ray_cluster": [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]}
 def test_an_example_runs(
     path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if path.stem in MODULES:
+        pytest.importorskip(MODULES[path.stem])
     monkeypatch.chdir(tmp_path)
     with Stub() as stub:
-        arguments = [stub.url, "stub"] if path.stem == "local_server" else []
-        monkeypatch.setattr(sys, "argv", [str(path), *arguments])
+        monkeypatch.setenv("OPENAI_BASE_URL", stub.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        monkeypatch.setattr(sys, "argv", [str(path), *arguments_of(path.stem, stub.url, tmp_path)])
         runpy.run_path(str(path), run_name="__main__")
+        asked = stub.count
     assert capsys.readouterr().out.strip()
+    assert bool(asked) is (path.stem in ("langchain_agent", "local_server", "openai_model"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
