@@ -17,20 +17,25 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import datasets
 
 import whilesim as ws
-from whilesim.chat.messages import CustomerCall
+from whilesim.chat.messages import CustomerCall, Message, read_messages
+from whilesim.conversations.players import Context
+from whilesim.conversations.reading import asks_go_ahead
+from whilesim.conversations.scripted import ScriptedAgent
 from whilesim.core.jsontext import dumps, read_lines
-from whilesim.core.seeds import shuffled
+from whilesim.core.seeds import chance, pick, shuffled
 from whilesim.keeping.arrow import from_dataset, write_parquet
 from whilesim.keeping.folders import write_rows
 from whilesim.keeping.references import read_items
 from whilesim.keeping.rows import Row
 from whilesim.showcase import demo_policy, demo_tools
+from whilesim.situations.tools import parse_tools
 
 TAU2 = Path(__file__).parent.parent.parent.parent / "shared" / "tau2"
 LAYERS = ("exact", "13-gram", "8-gram", "embedding", "identifiers", "structure")
@@ -52,10 +57,9 @@ HOSTILE: dict[str, Any] = {
 }
 
 
-def play(policy: str, tools: Any, situations: int, rollouts: int = 1) -> ws.Simulation:
-    return ws.simulate(
-        tools=tools, system_prompt=policy, situations=situations, rollouts=rollouts, progress=False
-    ).grade()
+def play(policy: str, tools: Any, situations: int, rollouts: int = 1, seed: int = 0) -> ws.Simulation:
+    size = {"situations": situations, "rollouts": rollouts}
+    return ws.simulate(tools=tools, system_prompt=policy, seed=seed, progress=False, **size).grade()
 
 
 def with_value(row: Row, value: Any) -> Row:
@@ -206,7 +210,7 @@ def decontaminate(embedder: str) -> None:
         policy = (TAU2 / domain / "policy.md").read_text(encoding="utf-8")
         tools = json.loads((TAU2 / domain / "tools.json").read_text(encoding="utf-8"))
         tasks = benchmark(domain)
-        data = play(policy, tools, 100)
+        data = play(policy, tools, 100, seed=11)  # 0 and 7 set the limits
         began = time.perf_counter()
         alarms = data.decontaminate(tasks, embedder=embedder)
         seconds = time.perf_counter() - began
@@ -235,13 +239,64 @@ def decontaminate(embedder: str) -> None:
         print("  " + str(report).replace("\n", "\n  "))
 
 
+ERRORS = ("claims a deed", "skips the question", "takes another record", "refuses", "hands off")
+
+
+class Erring:
+    """The scripted agent, but in nearly half of its conversations it errs once, in one of five ways."""
+
+    def __init__(self, tools: Any) -> None:
+        self.effects = {tool.name: tool.effect for tool in parse_tools(tools)}
+        self.script = ScriptedAgent(faults=0.0)
+
+    async def __call__(self, wire: list[dict[str, Any]], context: Context) -> Message:
+        messages = read_messages(wire)
+        (right,) = await self.script.answer(messages, context)
+        before = [call for message in messages for call in message.tool_calls]
+        wrote = any(self.effects[call.name] == "write" for call in before)
+        if wrote or not chance(0.45, "errs", context.case, context.rollout):
+            return right
+        error = pick(ERRORS, "error", context.case, context.rollout)
+        call = right.tool_calls[0] if right.tool_calls else None
+        writes = call is not None and self.effects[call.name] == "write"
+        if error == "claims a deed" and call and writes:
+            deed = "That's done now: your request has gone through. Is there anything else?"
+            return right if any(m.content == deed for m in messages) else Message(role="assistant", content=deed)
+        if error == "refuses" and call and not before:
+            return Message(role="assistant", content="I'm sorry, I am not able to do that for you.")
+        if error == "hands off" and call and writes:
+            name = next((name for name, effect in self.effects.items() if effect == "handoff"), call.name)
+            told = replace(call, name=name, arguments='{"summary": "The customer needs help."}')
+            return replace(right, tool_calls=(told,))
+        if error == "takes another record" and call and call.name not in [made.name for made in before]:
+            text = re.sub(r"\d(?=\d*\D*$)", lambda m: str((int(m.group()) + 3) % 10), call.arguments, count=1)
+            return replace(right, tool_calls=(replace(call, arguments=text),))
+        if error == "skips the question" and asks_go_ahead(right.content or ""):
+            (then,) = await self.script.answer(
+                [*messages, right, Message(role="user", content="Yes, go ahead.")], context
+            )
+            if any(self.effects[made.name] == "write" for made in then.tool_calls):
+                return then
+        return right
+
+
 def pairs() -> None:
-    """Print ten preference pairs with their reasons, and what gave none."""
-    data = play(demo_policy(), demo_tools(), 60, rollouts=2)
-    with tempfile.TemporaryDirectory() as folder:
-        done = data.export(f"{folder}/dpo.jsonl", format="dpo")
-        print(done)
-        for _, pair in [*read_lines(done.path)][:10]:
+    """Print ten preference pairs of each domain with their reasons, and what gave none."""
+    domains = {"demo": (demo_policy(), demo_tools())}
+    for name in ("retail", "telecom") if TAU2.is_dir() else ():
+        tools = json.loads((TAU2 / name / "tools.json").read_text(encoding="utf-8"))
+        domains[name] = ((TAU2 / name / "policy.md").read_text(encoding="utf-8"), tools)
+    for name, (policy, tools) in domains.items():
+        plan = ws.plan(tools=tools, system_prompt=policy, situations=50, twins=0.3)
+        data = ws.simulate(Erring(tools), plan=plan, rollouts=4, progress=False).grade()
+        print(f"\n{name}: {len(data.kept)} kept, {len(data.dropped)} dropped, {dict(data.ledger.reasons['dropped'])}")
+        with tempfile.TemporaryDirectory() as folder:
+            done = data.export(f"{folder}/dpo.jsonl", format="dpo")
+            found = [pair for _, pair in read_lines(done.path)]
+        print(f"{done.lines} pairs; {dict(done.left_out)}")
+        print(Counter(f"{pair['cause']} {pair['rule']}" for pair in found))
+        chosen = shuffled(range(len(found)), 0, name)[:10]
+        for pair in (found[n] for n in sorted(chosen)):
             print(f"\n{pair['rows']} {pair['rule']}: {pair['reason']}")
             print(f"  after   {_told(pair['prompt'][-1])}")
             print(f"  chosen  {_told(pair['chosen'][0])}")
@@ -260,9 +315,12 @@ STEPS = {
     "filter by calls": "len(ws.load(src).filter(calls=['*:error']))",
     "export trl": "ws.load(src).export(out / 'x.jsonl')",
     "export dpo": "ws.load(src).export(out / 'x.jsonl', format='dpo')",
+    "export kto": "ws.load(src).export(out / 'x.jsonl', format='kto')",
     "to_dataset": "ws.load(src).to_dataset()",
+    "parquet": "from whilesim.keeping.arrow import write_parquet; write_parquet(ws.load(src).rows, out / 'x.parquet')",
     "to_pandas": "ws.load(src).to_pandas()",
     "distinct": "len(ws.load(src).distinct())",
+    "report": "ws.load(src).report(out / 'x.html')",
 }
 
 

@@ -205,6 +205,7 @@ def test_what_cannot_be_read_is_refused(clean: Any, tmp_path: Path) -> None:
         ("booking EHGLP3, mail a.b@c.example", {"ehglp3", "a.b@c.example"}),
         ("on 2024-05-15 at 12:30:00, 15.05.2024, $1,299.50, 500mbps, 24hours, iPhone 15 Pro, 2.0 GB", set()),
         ("a well-known user of windows11", set()),
+        ("flights HAT228 and hat033, form I-9 or B12, but line HAT2281", {"hat2281"}),
     ],
 )
 def test_identifiers_are_codes_numbers_and_addresses(text: str, names: set[str]) -> None:

@@ -168,10 +168,10 @@ def test_a_server_s_error_is_tried_again_and_a_refusal_is_said_in_words(monkeypa
         with pytest.raises(
             InputError, match=r"the Hub refused \(40[13]\): there is no token, or it may not write there"
         ):
-            hub._patiently(call)
+            hub.patiently(call)
     elif len(statuses) == 2:
-        assert hub._patiently(call) == "done"
+        assert hub.patiently(call) == "done"
     else:
         with pytest.raises(HfHubHTTPError):
-            hub._patiently(call)
+            hub.patiently(call)
     assert len(made) == calls

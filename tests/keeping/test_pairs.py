@@ -8,15 +8,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from whilesim.chat.messages import Message
+from whilesim.grading.verdicts import Verdict
 from whilesim.keeping.pairs import build_pairs as build
+from whilesim.world.oracle import CallRule, Oracle
 
 GOOD = "I cannot do that: the policy does not allow it."
 BAD = "Done! Your order has been cancelled right now."
 
 
 def build_pairs(rows, tools=()):
-    left_out = Counter()
-    return build(rows, left_out, tools), {why.removeprefix("candidate pairs: "): n for why, n in left_out.items()}
+    left_out, chosen = Counter(), ((n, row) for n, row in enumerate(rows) if not row.loose_calls)
+    return list(build(rows, chosen, left_out, tools)), {
+        why.removeprefix("candidate pairs: "): n for why, n in left_out.items()
+    }
 
 
 def said(text):
@@ -70,7 +74,7 @@ def test_candidates_that_give_no_pair_are_counted(make):
         "customer or world differ first": 2,
         "lengths beyond a factor of two": 1,
         "never differ": 1,
-        "worded differently before it went wrong": 1,
+        "parted before it went wrong": 1,
         "wrong before they differ": 1,
     }
 
@@ -106,6 +110,54 @@ def test_twins_whose_customers_differ_first_give_no_pair(make):
     pairs, left_out = build_pairs([there, gone])
     assert not pairs
     assert left_out == {"no tool result differs first": 1}
+
+
+def test_a_missing_call_speaks_against_a_turn_that_gives_up_not_against_another_wording(make):
+    """Both ask for the same thing and one customer leaves: neither question is wrong."""
+    look, tail = make.call("get_order", '{"order_id": "W1"}'), Message(role="user", content="ok")
+    oracle = Oracle(must_call=(CallRule(name="get_order"),), ends=("resolved",), why="It may be.")
+    right = make.row(messages=make.talk(said("Which order is it?"), tail, look), verdict=True, oracle=oracle)
+
+    def wrong(rollout, *messages):
+        row = make.row(messages=make.talk(*messages), rollout=rollout, oracle=oracle)
+        lost = Verdict(keep=False, reward=0.0, reason="get_order was never called", rule="oracle:must_call")
+        return row.with_verdict(lost)
+
+    for asks in ("To help you I need the order.", "Could you tell me the order?"):
+        pairs, left_out = build_pairs([right, wrong(1, said(asks), tail, said("Which one?"))], make.tools)
+        assert not pairs
+        assert left_out == {"parted before it went wrong": 1}
+    pairs, left_out = build_pairs(
+        [right, wrong(1, make.call("transfer_to_human", "{}"), tail, said("Bye."))], make.tools
+    )
+    assert left_out == {"parted before it went wrong": 1}
+    (pair,), _ = build_pairs([right, wrong(1, said("I cannot do that."), tail, said("Goodbye."))], make.tools)
+    assert pair.rejected["content"] == "I cannot do that."
+
+
+def test_a_fault_that_shows_later_says_so(make):
+    right = make.row(messages=make.talk(make.call("get_order", '{"order_id": "W1"}'), said(GOOD)), verdict=True)
+    bad = make.talk(make.call("get_order", '{"order_id": "W2"}'), Message(role="user", content="ok"), said(BAD))
+    row = make.row(messages=bad, rollout=1, findings=(make.finding(index=4),))
+    verdict = Verdict(keep=False, reward=0.0, reason="claimed", rule="check:claimed_action_without_call")
+    (pair,), _ = build_pairs([right, row.with_verdict(verdict)])
+    assert pair.reason == "claimed (seen 2 messages later)"
+
+
+def test_rows_that_can_give_no_pair_are_looked_at_once(make):
+    """Many rows need not be held: only cards with a right and a wrong rollout, or twins, are read again."""
+
+    class Counting(list):
+        asked = 0
+
+        def __getitem__(self, place):
+            self.asked += 1
+            return super().__getitem__(place)
+
+    rows = Counting([*(make.row(card=f"k{n}", messages=make.talk(said(GOOD)), verdict=True) for n in range(9)),
+                     *(make.row(card=f"d{n}", messages=make.talk(said(BAD)), verdict=False) for n in range(9))])  # fmt: skip
+    pairs, left_out = build_pairs(rows)
+    assert (pairs, left_out, rows.asked) == ([], {"no rollout of the card was kept": 9}, 0)
 
 
 TURNS = st.lists(st.sampled_from([GOOD, BAD, "Let me see.", "x" * 400]), min_size=1, max_size=4)

@@ -123,6 +123,19 @@ def test_the_first_level_of_hostile_values_survives(make):
     assert list(from_dataset(to_dataset([row]))) == [row]
 
 
+def test_no_rows_are_an_empty_dataset_with_the_same_columns(make):
+    none, one = to_dataset([]), to_dataset([make.row()])
+    assert (len(none), none.features) == (0, one.features)
+    assert list(from_dataset(none)) == []
+
+
+def test_a_line_is_read_as_its_object_is_and_a_number_beyond_floats_is_null(make):
+    row = make.row(final_state={"a": 1.5, "b": 2})
+    assert Row.from_text(dumps(row.to_json())) == row
+    held = Row.from_text(dumps(row.to_json()).replace("1.5", "1e999"))
+    assert held == make.row(final_state={"a": None, "b": 2})
+
+
 def test_what_a_dataset_shows_is_what_the_row_holds(make):
     said = make.call("cancel_order", '{"order_id":"W1","amount":0.57,"at":[0.003989,-0.3],"empty":[],"none":null}')
     row = make.row(messages=make.talk(said), final_state={"orders": {"W1": {"total": 0.41, "tags": []}}})

@@ -251,6 +251,36 @@ def test_a_manifest_gives_back_policy_axes_and_pairs(tmp_path):
         Manifest.read(tmp_path / "manifest.json")
 
 
+def test_a_large_file_is_saved_as_it_stands_and_never_replaced_by_a_part_of_it(data, tmp_path, monkeypatch):
+    data.grade()
+    data.save(tmp_path / "a")
+    monkeypatch.setattr(folders, "WHOLE", 0)
+    large = load(tmp_path / "a")
+    large.save(tmp_path / "a")
+    large.save(tmp_path / "b")
+    for name in ("rows.jsonl", "verdicts.jsonl"):
+        assert (tmp_path / "b" / name).read_bytes() == (tmp_path / "a" / name).read_bytes()
+    large.kept.save(tmp_path / "kept")
+    assert list(load(tmp_path / "kept").rows) == list(data.kept.rows)
+    with pytest.raises(InputError, match=r"holds more rows than these 3, which are read from it\. Type another folder"):
+        large.sample(3).save(tmp_path / "a")
+    assert len(load(tmp_path / "a")) == len(data)
+
+
+@pytest.mark.parametrize("line", [b'{"version": 1, "id": "s0\n', b'{"version": 2}\n', b"[]\n"])
+def test_a_torn_line_of_a_large_file_is_named_and_nothing_is_saved(data, tmp_path, monkeypatch, line):
+    data.save(tmp_path / "run")
+    path = tmp_path / "run" / "rows.jsonl"
+    first, second, *others = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([first, b"\n", second, line, *others]))
+    monkeypatch.setattr(folders, "WHOLE", 0)
+    torn = load(tmp_path / "run")
+    for use in (lambda: list(torn.rows), lambda: torn.save(tmp_path / "other"), lambda: torn.export(tmp_path / "x")):
+        with pytest.raises(InputError, match=r"rows\.jsonl, line 4 cannot be read"):
+            use()
+    assert sorted(p.name for p in tmp_path.iterdir()) in (["run"], ["run", "x.part"])
+
+
 def test_offsets_are_kept_small(data, tmp_path):
     data.save(tmp_path)
     assert isinstance(RowFile.open(tmp_path / "rows.jsonl").offsets, array)

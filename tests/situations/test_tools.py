@@ -397,3 +397,8 @@ def test_a_file_that_is_no_text_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "tools.json").write_bytes(b"\xff\xfe[\x00")
     with pytest.raises(InputError, match=r"tools\.json' cannot be read .* Save it as text in UTF-8"):
         parse_tools(tmp_path / "tools.json")
+
+
+def test_what_is_nested_without_end_is_refused_at_once() -> None:
+    with pytest.raises(InputError, match="neither JSON, JSON lines, YAML"):
+        parse_tools("[" * 20_000 + "]" * 20_000)

@@ -1,12 +1,23 @@
-"""A tiny random model with a tokenizer and a chat template, made on the spot."""
+"""A few graded rows, and a tiny random model with a tokenizer and a chat template, made on the spot."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import whilesim as ws
 from whilesim.training.recipe import CHATML
+
+POLICY = "You help with orders. You may cancel an order only when the customer asks for it. Never promise a date."
+TOOLS = [
+    {"name": "get_order", "description": "Look up an order.",
+     "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}},
+    {"name": "cancel_order", "description": "Cancel an order.",
+     "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}},
+    {"name": "transfer_to_human", "description": "Hand over.", "parameters": {"type": "object", "properties": {}}},
+]  # fmt: skip
 
 
 def make_model(folder: Path, texts: list[str]) -> Path:
@@ -39,6 +50,17 @@ def make_model(folder: Path, texts: list[str]) -> Path:
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def play() -> Callable[..., ws.Simulation]:
+    """What plays and grades so many situations, so often, with so many of the three tools."""
+
+    def run(situations: int, rollouts: int, tools: int = 3) -> ws.Simulation:
+        size = {"situations": situations, "rollouts": rollouts}
+        return ws.simulate(tools=TOOLS[:tools], system_prompt=POLICY, progress=False, **size).grade()
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_hub import FakeHub
@@ -15,19 +16,10 @@ from fake_hub import FakeHub
 import whilesim as ws
 from whilesim.core.jsontext import read_lines
 
-POLICY = "You help with orders. You may cancel an order only when the customer asks for it. Never promise a date."
-TOOLS = [
-    {"name": "get_order", "description": "Look up an order.",
-     "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}},
-    {"name": "cancel_order", "description": "Cancel an order.",
-     "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}},
-    {"name": "transfer_to_human", "description": "Hand over.", "parameters": {"type": "object", "properties": {}}},
-]  # fmt: skip
-
 
 @pytest.fixture(scope="module")
-def data() -> ws.Simulation:
-    return ws.simulate(tools=TOOLS, system_prompt=POLICY, situations=30, rollouts=3, progress=False).grade()
+def data(play: Any) -> ws.Simulation:
+    return play(30, 3)
 
 
 def test_openai_s_rules_for_fine_tuning_hold(data: ws.Simulation, tmp_path: Path) -> None:

@@ -23,19 +23,12 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),  # torch, about pinned memory on a machine without a card
 ]
-POLICY = "You help with orders. You may cancel an order only when the customer asks for it. Never promise a date."
-TOOLS = [
-    {"name": "get_order", "description": "Look up an order.",
-     "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}},
-    {"name": "cancel_order", "description": "Cancel an order.",
-     "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}},
-]  # fmt: skip
 RECIPE = Recipe(rank=8, alpha=32, learning_rate=2e-2, batch=2, at_once=2, steps=8, max_length=2000, eval_share=0.2)
 
 
 @pytest.fixture(scope="module")
-def data() -> ws.Simulation:
-    return ws.simulate(tools=TOOLS, system_prompt=POLICY, situations=12, rollouts=2, progress=False).grade()
+def data(play: Any) -> ws.Simulation:
+    return play(12, 2, tools=2)
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +53,13 @@ def test_loss_falls_and_the_rows_held_out_are_told(trained: Any) -> None:
         assert words in told
 
 
-def test_the_adapter_loads_and_answers(trained: Any) -> None:
+def test_the_adapter_loads_and_answers(trained: Any, data: ws.Simulation) -> None:
     from peft import AutoPeftModelForCausalLM
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(trained.output)
     model = AutoPeftModelForCausalLM.from_pretrained(trained.output)
-    asked = [{"role": "system", "content": POLICY}, {"role": "user", "content": "cancel my order"}]
+    asked = [data.rows[0].messages[0], {"role": "user", "content": "cancel my order"}]
     prompt = tokenizer.apply_chat_template(asked, add_generation_prompt=True, return_tensors="pt", return_dict=True)
     answer = model.generate(**prompt, max_new_tokens=8, do_sample=False)
     assert answer.shape[1] > prompt["input_ids"].shape[1]
@@ -79,7 +72,7 @@ def test_loss_covers_the_agent_s_words_and_calls_alone(data: ws.Simulation, tiny
     assert len(examples.train) == len(data.kept)
     for example, row in zip(examples.train, data.kept.rows, strict=True):
         learned = template.tokenizer.decode([i for i in example["labels"] if i != UNTRAINED])
-        assert POLICY not in learned
+        assert row.messages[0]["content"] not in learned
         said = [m["content"] for m in row.messages if m["role"] == "assistant" and m["content"]]
         assert all(text in learned for text in said)
         assert all(m["content"] not in learned for m in row.messages if m["role"] == "user" and len(m["content"]) > 40)

@@ -71,7 +71,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
 def test_the_command_shows_the_recipe_s_defaults() -> None:
     told = CliRunner().invoke(main, ["train", "--help"]).output
-    assert "Example: whilesim train run --model Qwen/Qwen3-4B-Instruct-2507 --output adapter" in " ".join(told.split())
+    assert "Example: whilesim train run --model Qwen/Qwen3-4B-Instruct-2507 --output lora" in " ".join(told.split())
     assert "default: 0.0002" in told
 
 

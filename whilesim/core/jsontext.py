@@ -9,13 +9,17 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from whilesim.core.errors import InputError
 
 T = TypeVar("T")
+
+_DEEPEST = 200  # brackets within brackets that YAML is read with: its time grows with the square
 
 
 def dumps(value: Any, *, indent: int | None = None) -> str:
@@ -46,6 +50,23 @@ def loads(text: str | bytes) -> Any:
         return _read(text if isinstance(text, str) else text.decode("utf-8"))
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def read_yaml(text: str) -> Any:
+    """Read YAML as plain data: no tag makes an object.
+
+    Raises:
+        ValueError: The text is not YAML, or is nested so deeply that reading it would take for ever.
+    """
+    import yaml
+
+    depth = accumulate(1 if mark in "[{" else -1 for mark in re.findall(r"[\[\]{}]", text))
+    if max(depth, default=0) > _DEEPEST:
+        raise ValueError("it is nested too deeply")
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(f"it is not YAML: {error}") from error
 
 
 def copied(value: T) -> T:

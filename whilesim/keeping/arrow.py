@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,13 @@ def row_features() -> Any:
 
 def to_dataset(rows: Iterable[Row]) -> Any:
     """Return rows as a ``datasets.Dataset``: arguments as objects, tools as wrapped tools."""
+    import pyarrow as pa
     from datasets import Dataset
 
-    return Dataset.from_list([to_cells(row) for row in rows], features=row_features())
+    tables = list(_tables(rows))
+    if not tables:
+        return Dataset.from_dict({name: [] for name in Row.model_fields}, features=row_features())
+    return Dataset(pa.concat_tables(tables))
 
 
 def from_dataset(dataset: Any) -> Iterator[Row]:
@@ -56,7 +61,9 @@ def write_parquet(rows: Iterable[Row], path: Path) -> None:
     """Write rows as a parquet file that ``datasets`` reads with the features of rows."""
     import pyarrow.parquet as parquet
 
-    parquet.write_table(to_dataset(rows).data.table, path, row_group_size=_GROUP)
+    with parquet.ParquetWriter(path, row_features().arrow_schema) as out:
+        for table in _tables(rows):
+            out.write_table(table)
 
 
 def to_pandas(rows: Iterable[Row]) -> Any:
@@ -68,6 +75,18 @@ def to_pandas(rows: Iterable[Row]) -> Any:
 
     frame = pd.DataFrame([row.to_json() for row in rows], columns=list(Row.model_fields), dtype=object)
     return frame.astype({name: kind for name, kind in PLAIN.items() if kind == "int64"})
+
+
+def _tables(rows: Iterable[Row]) -> Iterator[Any]:
+    """Yield tables of so many rows each; ``datasets`` would parse every text again to build them."""
+    import pyarrow as pa
+
+    schema, waiting = row_features().arrow_schema, iter(rows)
+    texts = pa.schema(
+        [(name, pa.list_(pa.string()) if name in LISTS else PLAIN.get(name, "string")) for name in schema.names]
+    )
+    while some := [to_cells(row) for row in islice(waiting, _GROUP)]:
+        yield pa.Table.from_pylist(some, schema=texts).cast(schema)
 
 
 def to_cells(row: Row) -> dict[str, Any]:
@@ -123,9 +142,12 @@ def _value(name: str, cell: Any) -> Any:
 
 
 def _spell(value: Any) -> str:
-    """Return JSON text of which the dataset's reader makes the same value, where it can."""
+    """Return JSON text of which the dataset's reader makes the same value, where it can; else that text as a JSON string."""
     text = dumps(value)
-    return text if _shown(text) == value else _TOKEN.sub(_spell_number, text)
+    if _shown(text) == value:
+        return text
+    spelt = _TOKEN.sub(_spell_number, text)
+    return dumps(spelt) if _shown(spelt) is None else spelt
 
 
 def _spell_number(token: re.Match[str]) -> str:
@@ -140,7 +162,7 @@ def _spell_number(token: re.Match[str]) -> str:
 
 
 def _unspell(cell: str) -> Any:
-    value = loads(cell)  # a text that the dataset's reader stops at was wrapped in another
+    value = loads(cell)
     return loads(value) if isinstance(value, str) else value
 
 

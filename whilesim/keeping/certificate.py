@@ -98,6 +98,8 @@ class Certificate:
         whys = Counter(hole.why for hole in self.holes).most_common()
         return "\n".join([*lines, *(f"  {n:>6}  {why}" for why, n in whys)])
 
+    __repr__ = __str__  # a notebook shows the value of a cell
+
 
 def happened(row: Row, tools: Sequence[Tool]) -> dict[str, bool]:
     """Say for each axis of a row's situation whether its value happened in the conversation."""

@@ -92,6 +92,8 @@ class Decontamination:
             lines.append(f"  {row_id}: {shorten(told, 200)}")
         return "\n".join(lines)
 
+    __repr__ = __str__  # a notebook shows the value of a cell
+
 
 def find_overlaps(
     rows: Sequence[Row], against: Any, tools: Sequence[Tool], *, ngram: int = 8, embedder: Any = "auto"

@@ -52,7 +52,7 @@ class Export:
 
 
 def export_rows(
-    rows: Iterable[Row],
+    rows: Sequence[Row],
     path: str | os.PathLike[str],
     *,
     format: Format = "trl",  # noqa: A002  the public name of the argument
@@ -77,11 +77,11 @@ def export_rows(
     left_out: Counter[str] = Counter()
     chosen = _choose(rows, format, _STATES.get(format, states), left_out)
     if format == "dpo":
-        lines = _pairs(build_pairs(chosen, left_out, tools), reasoning)
+        lines = _pairs(build_pairs(rows, chosen, left_out, tools), reasoning)
     elif format == "kto":
-        lines = _labels(chosen, left_out, tools, reasoning)
+        lines = _labels((row for _, row in chosen), left_out, tools, reasoning)
     else:
-        lines = (_WRITERS[format](row, reasoning) for row in chosen)
+        lines = (_WRITERS[format](row, reasoning) for _, row in chosen)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     count = write_lines(path, _readable(lines, left_out))
     return Export(path=os.fspath(path), format=format, lines=count, left_out=dict(sorted(left_out.items())))
@@ -102,20 +102,23 @@ def _opened(call: Mapping[str, Any]) -> dict[str, Any]:
     return {**function, "arguments": parse_object(function["arguments"])}
 
 
-def _choose(rows: Iterable[Row], format: Format, states: Sequence[State], left_out: Counter[str]) -> Iterator[Row]:  # noqa: A002  as above
+def _choose(
+    rows: Iterable[Row], kind: Format, states: Sequence[State], left_out: Counter[str]
+) -> Iterator[tuple[int, Row]]:
+    """Yield the rows to write, each with its place, and count the others by why."""
     seen: set[str] = set()
-    for row in rows:
+    for place, row in enumerate(rows):
         if row.state not in states:
             left_out[f"rows {row.state}"] += 1
         elif row.loose_calls:
             left_out["rows with arguments that are no object"] += 1
-        elif format not in _STATES and row.messages[-1]["role"] != "assistant":
+        elif kind not in _STATES and row.messages[-1]["role"] != "assistant":
             left_out["rows that do not end with the agent"] += 1  # nothing to learn after its last word
-        elif format == "rl" and row.card_id in seen:
+        elif kind == "rl" and row.card_id in seen:
             left_out["further rollouts of a card"] += 1
         else:
             seen.add(row.card_id)
-            yield row
+            yield place, row
 
 
 def _readable(lines: Iterable[Line], left_out: Counter[str]) -> Iterator[Line]:

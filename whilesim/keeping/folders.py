@@ -1,8 +1,8 @@
 """Folders: a run on disk, as rows that are read when they are looked at.
 
 ``rows.jsonl`` holds the rows without verdicts, ``verdicts.jsonl`` the grades, joined here by
-id. A file of more than 32 MB is not read whole: its lines are found once and read again each
-time they are asked for.
+id. A file of more than 32 MB is not read whole: its lines are found once, read again each time
+they are asked for, and saved as they stand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import dumps, loads, write_lines
+from whilesim.core.jsontext import dumps, loads, write_lines, write_whole
 from whilesim.keeping.grades import Grade
 from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.rows import Row
@@ -56,11 +56,20 @@ class RowFile(Sequence[Row]):
         return next(iter(RowFile(self.path, array("q", [self.offsets[index]]), self.grades)))
 
     def __iter__(self) -> Iterator[Row]:
+        for row in self.read(Row.from_text):
+            yield self.grades[row.id].apply(row) if row.id in self.grades else row
+
+    def read(self, parse: Callable[[bytes], T]) -> Iterator[T]:
+        """Yield what ``parse`` makes of each line; raises InputError with the line's number where it cannot."""
         with self.path.open("rb") as lines:
             for offset in self.offsets:
                 lines.seek(offset)
-                row = Row.from_json(loads(lines.readline()))
-                yield self.grades[row.id].apply(row) if row.id in self.grades else row
+                try:
+                    yield parse(lines.readline())
+                except ValueError as error:
+                    lines.seek(0)
+                    number = lines.read(offset).count(b"\n") + 1
+                    raise InputError(f"{os.fspath(self.path)}, line {number} cannot be read: {error}") from error
 
 
 def join_grades(played: Sequence[Row], grades: Mapping[str, Grade]) -> Sequence[Row]:
@@ -87,17 +96,32 @@ def read_folder(folder: Path) -> tuple[Sequence[Row], Manifest | None, dict[str,
     if not path.exists():
         msg = f"{os.fspath(folder)!r} holds no rows.jsonl: no run has begun there. Type the folder that run_dir= named."
         raise InputError(msg)
-    rows: Sequence[Row] = tuple(_finished(path, Row.from_json)) if path.stat().st_size <= WHOLE else RowFile.open(path)
-    grades = {g.id: g for g in _finished(verdicts, _GRADE.validate_python)} if verdicts.exists() else None
+    rows: Sequence[Row] = RowFile.open(path)
+    if path.stat().st_size <= WHOLE:
+        rows = tuple(rows)
+    grades = {grade.id: grade for grade in RowFile.open(verdicts).read(_grade)} if verdicts.exists() else None
     return rows, Manifest.read(manifest) if manifest.exists() else None, grades
 
 
 def write_folder(folder: Path, played: Sequence[Row], manifest: Manifest, grades: Mapping[str, Grade] | None) -> None:
-    """Write a folder that :func:`read_folder` reads."""
+    """Write a folder that :func:`read_folder` reads.
+
+    Raises:
+        InputError: A row cannot be read, or some rows of a file would be written over all of them.
+    """
+    rows, ids = folder / "rows.jsonl", [row.id for row in played]
     folder.mkdir(parents=True, exist_ok=True)
-    write_rows(folder / "rows.jsonl", played)
+    if not isinstance(played, RowFile):
+        write_rows(rows, played)
+    elif not rows.exists() or not rows.samefile(played.path):
+        write_whole(rows, played.read(bytes))
+    elif len(ids) < len(RowFile.open(rows)):
+        msg = (
+            f"{os.fspath(folder)!r} holds more rows than these {len(ids)}, which are read from it. Type another folder."
+        )
+        raise InputError(msg)
     if grades is not None:
-        write_grades(folder / "verdicts.jsonl", (grades[row.id] for row in played if row.id in grades))
+        write_grades(folder / "verdicts.jsonl", (grades[row_id] for row_id in ids if row_id in grades))
     manifest.write(folder / "manifest.json")
 
 
@@ -117,13 +141,5 @@ def append_lines(path: Path, values: Iterable[Mapping[str, Any]]) -> None:
         out.write(b"".join(dumps(value).encode() + b"\n" for value in values))
 
 
-def _finished(path: Path, read: Callable[[Any], T]) -> Iterator[T]:
-    """Read line by line; a last line without an end is being written, or was when all stopped."""
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip() or not line.endswith(b"\n"):
-                continue
-            try:
-                yield read(loads(line))
-            except ValueError as error:
-                raise InputError(f"{os.fspath(path)}, line {number} cannot be read: {error}") from error
+def _grade(line: bytes) -> Grade:
+    return _GRADE.validate_python(loads(line))

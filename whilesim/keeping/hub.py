@@ -89,7 +89,7 @@ def push(
 
     hub = None if dry_run else HfApi()
     if hub is not None:
-        _patiently(lambda: hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
+        patiently(lambda: hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
     present = [] if hub is None else _present(hub, repo)
     replaced, pushes = "", []
     if hub is not None and "manifest.json" in present:
@@ -107,7 +107,7 @@ def push(
         operations: list[Any] = [CommitOperationAdd(path, file) for path, file in files.items()]
         operations += [CommitOperationDelete(path) for path in sorted(old)]
         message = f"Push {len(pushes)}: {len(fit)} rows"
-        commit = _patiently(lambda: hub.create_commit(repo, operations, commit_message=message, repo_type="dataset"))
+        commit = patiently(lambda: hub.create_commit(repo, operations, commit_message=message, repo_type="dataset"))
     return replace(done, revision=commit.oid)
 
 
@@ -136,7 +136,7 @@ def pull(repo: str) -> tuple[list[Row], Manifest]:
     return sorted(rows, key=_in_order), manifest
 
 
-def _patiently(call: Callable[[], T]) -> T:
+def patiently(call: Callable[[], T]) -> T:
     """Call again where the server failed; a refusal is said in words.
 
     Raises:
@@ -160,7 +160,7 @@ def _patiently(call: Callable[[], T]) -> T:
 
 def _present(hub: Any, repo: str) -> list[str]:
     """Return the paths in a repository, refusing one whose files are not ours to replace."""
-    present: list[str] = _patiently(lambda: hub.list_repo_files(repo, repo_type="dataset"))
+    present: list[str] = patiently(lambda: hub.list_repo_files(repo, repo_type="dataset"))
     foreign = sorted(set(present) - _NEVER_OURS)
     if foreign and "manifest.json" not in present:
         msg = f"{repo!r} holds {foreign[0]!r}, which whilesim did not write and would replace. Push to another name."

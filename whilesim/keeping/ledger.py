@@ -90,6 +90,8 @@ class Ledger:
                 lines.append(f"{role:<12}{used.calls:,} calls, {tokens}, {_dollars(used.usd)}")
         return "\n".join([*lines, f"{'cost':<12}{_dollars(self.usd)}"])
 
+    __repr__ = __str__  # a notebook shows the value of a cell
+
 
 def summarise(rows: Iterable[Row], ledger: Ledger, *, graded: bool) -> str:
     """Say in a few lines what became of the rows; where all failed, from which causes."""

@@ -12,6 +12,7 @@ import base64
 import gzip
 import hashlib
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +52,14 @@ def write_report(
 
     system = str(rows[0].messages[0]["content"]) if rows else ""
     script = read_page("report.js")
-    told = [_told(row, system) for row in rows]
+    talks = (_told(row, system) for row in rows)
     page = render_page(
         "report",
         ledger=ledger,
         states=STATES,
         tables=tables,
         index=_pack(_index(rows, certificate, manifest, system)),
-        chunks=[_pack(told[i : i + _CHUNK]) for i in range(0, len(told), _CHUNK)],
+        chunks=[_pack(some) for some in iter(lambda: list(islice(talks, _CHUNK)), [])],
         script=Markup(script),  # noqa: S704  our own file
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )

@@ -6,7 +6,9 @@ From twins: two kept conversations that differ in one thing, cut after the first
 in which they differ; each one's answer is then wrong for the other, and the cause is known.
 
 What is wrong with a dropped conversation is a finding or what its oracle forbids; a judge
-speaks of the whole. One that its customer spoiled says nothing of the agent.
+speaks of the whole. Where it shows later than the turn that differs, that turn is wrong only
+if both called something else there, or one gave up: two wordings of a question are equally
+right. A conversation that its customer spoiled says nothing of the agent.
 
 A long answer must not win for its length: the two are within a factor of two.
 """
@@ -23,7 +25,7 @@ from whilesim.core.jsontext import dumps
 from whilesim.core.text import fold
 from whilesim.keeping.grades import oracle_violations
 from whilesim.keeping.ledger import is_spoiled
-from whilesim.keeping.rows import Row
+from whilesim.keeping.rows import Row, State
 from whilesim.situations.tools import Tool
 
 LENGTH_RATIO = 2.0
@@ -45,24 +47,38 @@ class Preference:
     """Ids of the rows that the chosen and the rejected turn are from."""
 
 
-def build_pairs(rows: Iterable[Row], left_out: Counter[str], tools: Sequence[Tool]) -> list[Preference]:
-    """Build preference pairs from graded rows, each dropped row in one pair at most.
+def build_pairs(
+    rows: Sequence[Row], chosen: Iterable[tuple[int, Row]], left_out: Counter[str], tools: Sequence[Tool]
+) -> Iterator[Preference]:
+    """Yield preference pairs of graded rows, each dropped row in one pair at most, twins together.
 
-    ``left_out`` counts the dropped rows and the pairs of twins that gave none, by why.
+    Rows are looked at twice, so that many need not be held at once.
+
+    Args:
+        chosen: Kept and dropped rows to take, each with its place in ``rows``.
+        left_out: Counts the dropped rows and the pairs of twins that gave none, by why.
     """
-    cards: dict[str, list[Row]] = {}
-    twins: dict[str, list[str]] = {}
-    for row in rows:
-        if not row.loose_calls:
-            cards.setdefault(row.card_id, []).append(row)
-    for card, group in cards.items():
-        twins.setdefault(group[0].twin_of or card, []).append(card)
-    found = [pair for group in cards.values() for pair in _from_rollouts(group, tools)]
-    for names in twins.values():
-        for first, second in combinations(names, 2):
-            found += _from_twins(_kept(cards[first]), _kept(cards[second]))
-    left_out.update(f"candidate pairs: {why}" for why in found if isinstance(why, str))
-    return [pair for pair in found if isinstance(pair, Preference)]
+    families: dict[str, dict[str, list[tuple[int, State]]]] = {}
+    for place, row in chosen:
+        cards = families.setdefault(row.twin_of or row.card_id, {})
+        cards.setdefault(row.card_id, []).append((place, row.state))
+    for cards in families.values():
+        states = Counter(state for card in cards.values() for _, state in card)
+        if not states["kept"]:
+            left_out["candidate pairs: no rollout of the card was kept"] += states["dropped"]
+        elif states["dropped"] or len(cards) > 1:
+            for found in _from_family([[rows[place] for place, _ in card] for card in cards.values()], tools):
+                if isinstance(found, Preference):
+                    yield found
+                else:
+                    left_out[f"candidate pairs: {found}"] += 1
+
+
+def _from_family(cards: Sequence[Sequence[Row]], tools: Sequence[Tool]) -> Iterator[Preference | str]:
+    for card in cards:
+        yield from _from_rollouts(card, tools)
+    for first, second in combinations(cards, 2):
+        yield from _from_twins(_kept(first), _kept(second))
 
 
 def _kept(rows: Iterable[Row]) -> list[Row]:
@@ -84,7 +100,13 @@ def _from_rollouts(group: Sequence[Row], tools: Sequence[Tool]) -> Iterator[Pref
             yield "spoiled by the customer" if rights else "no rollout of the card was kept"
             continue
         tries = [_diverge(right, wrong, first_wrong(wrong, tools)) for right in rights]
-        yield from [*(t for t in tries if isinstance(t, Preference)), *tries][:1]
+        pairs = sorted((t for t in tries if isinstance(t, Preference)), key=_unlike)
+        yield from [*pairs, *tries][:1]
+
+
+def _unlike(pair: Preference) -> bool:
+    """Say whether only one of the two turns calls: a call against a call says more of what was wrong."""
+    return bool(_calls(pair.chosen)) != bool(_calls(pair.rejected))
 
 
 def _diverge(right: Row, wrong: Row, place: int | None) -> Preference | str:
@@ -96,10 +118,20 @@ def _diverge(right: Row, wrong: Row, place: int | None) -> Preference | str:
     if place is not None and place < cut:
         return "wrong before they differ"
     assert wrong.verdict is not None, "a dropped row has a verdict"
-    later = place is not None and place > cut and wrong.verdict.rule.startswith("check:")
-    if later and not any(row.messages[cut].get("tool_calls") for row in (right, wrong)):
-        return "worded differently before it went wrong"
-    return _matched(right, wrong, cut, "rollouts", (wrong.verdict.rule, wrong.verdict.reason))
+    rule, reason = wrong.verdict.rule, wrong.verdict.reason
+    if place is not None and place > cut:
+        calls = [_calls(row.messages[cut]) for row in (right, wrong)]
+        if not (all(calls) and calls[0] != calls[1]) and _gave_up(wrong, cut) <= _gave_up(right, cut):
+            return "parted before it went wrong"
+        if rule.startswith("check:"):
+            reason = f"{reason} (seen {place - cut} messages later)"
+    return _matched(right, wrong, cut, "rollouts", (rule, reason))
+
+
+def _gave_up(row: Row, cut: int) -> bool:
+    """Say whether the agent calls nothing and asks nothing from here on."""
+    mine = [message for message in row.messages[cut:] if message["role"] == "assistant"]
+    return not any(_calls(message) or any(mark in (message["content"] or "") for mark in "?？؟") for message in mine)
 
 
 def _from_twins(first: Sequence[Row], second: Sequence[Row]) -> Iterator[Preference | str]:
@@ -136,8 +168,11 @@ def _first_difference(a: Row, b: Row) -> int | None:
 
 def _said(message: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what a message says and calls, without the ids of its calls and the thoughts behind it."""
-    calls = [tuple(call["function"].values()) for call in message.get("tool_calls", ())]
-    return message["role"], fold(message["content"] or ""), calls
+    return message["role"], fold(message["content"] or ""), _calls(message)
+
+
+def _calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return [call["function"] for call in message.get("tool_calls", ())]
 
 
 def _matched(
@@ -146,7 +181,7 @@ def _matched(
     chosen, rejected = right.messages[cut], wrong.messages[cut]
     if _said(chosen) == _said(rejected):
         return "the same turn"
-    lengths = sorted(len(m["content"] or "") + len(dumps(m.get("tool_calls", ""))) for m in (chosen, rejected))
+    lengths = sorted(len(m["content"] or "") + len(dumps(_calls(m))) for m in (chosen, rejected))
     if lengths[1] > LENGTH_RATIO * lengths[0]:
         return "lengths beyond a factor of two"
     return Preference(

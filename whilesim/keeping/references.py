@@ -29,13 +29,14 @@ FREE = 5
 _TOKEN = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]|\w+(?:['’]\w+)*")
 _CALL = re.compile(r"(assistant|user):(\w+)\((\{.*\})\)", re.DOTALL)
 _DATE = re.compile(
-    r"(?:19|20)\d\d([-/.])\d\d?\1\d\d?(?:[T ]\d\d:\d\d(?::\d\d)?)?|\d\d?([-/.])\d\d?\2(?:19|20)\d\d|\d+[.,]\d+|\d\d?:\d\d(?::\d\d)?"
+    r"(?:19|20)\d\d([-/.])\d\d?\1\d\d?(?:[T ]\d\d:\d\d(?::\d\d)?)?|\d\d?([-/.])\d\d?\2(?:19|20)\d\d|\d{1,20}[.,]\d+|\d\d?:\d\d(?::\d\d)?"
 )
 _NAME = re.compile(
     r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+|\+?\d(?:[\d().-]| (?=[\d(])){5,}\d"
     r"|(?=[A-Za-z_-]{0,40}\d)[A-Za-z0-9][A-Za-z0-9_-]{4,}"
 )
 _AMOUNT = re.compile(r"\d[\d_]*[a-z]+")  # 500mbps, 24hours
+_ONE_OF_FEW = re.compile(r"[a-z]{1,3}-?\d{1,3}")  # a flight, a form: two worlds soon draw the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,8 @@ def identifiers(text: str, known: Container[str] | None = None) -> frozenset[str
         elif not any(c.isalpha() for c in raw):
             if digits >= 7:
                 found.add(re.sub(r"\D", "", raw))
+        elif _ONE_OF_FEW.fullmatch(raw):
+            continue
         elif (digits >= 3 and not _AMOUNT.fullmatch(raw)) or (digits and match.group().isupper() and len(raw) == 6):
             found.add(raw)  # the second: a booking's six characters
     return frozenset(found)

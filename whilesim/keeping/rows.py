@@ -37,6 +37,8 @@ STATES: tuple[State, ...] = ("kept", "dropped", "failed", "unjudged")
 FAILED_STOPS = frozenset({"agent_error", "customer_error", "deadline", "budget", "interrupt"})
 ROLES = ("agent", "customer", "judge")
 _ORACLE = TypeAdapter(Oracle)
+# parts that reading may convert
+_BUILT = ["customer_calls", "persona", "changes", "failure", "findings", "verdict", "usage"]
 
 
 def _as_text(arguments: Any) -> Any:
@@ -215,26 +217,36 @@ class Row(Part):
         Raises:
             InputError: The object is no row of a version that this package reads.
         """
-        version = value.get("version") if isinstance(value, Mapping) else None
+        return cls._read(through_json(value))
+
+    @classmethod
+    def from_text(cls, text: str | bytes) -> Row:
+        """Read a row from its JSON text; raises as ``from_json`` does, or ValueError where it is no JSON."""
+        return cls._read(loads(text))
+
+    @classmethod
+    def _read(cls, given: Any) -> Row:
+        version = given.get("version") if isinstance(given, dict) else None
         if version != 1 or isinstance(version, bool):
             msg = f"a row has version {version!r}, and this whilesim reads version 1. Type: "
             raise InputError(msg + "pip install --upgrade whilesim, or write the row again.")
-        given = through_json(value)
         try:
             row = cls.model_validate(given)
             wrong = row._converted(given)
         except ValidationError as error:
             wrong = first_error(error)
         if wrong:
-            msg = f"row {value.get('id')!r} cannot be read: {wrong}. "
+            msg = f"row {given.get('id')!r} cannot be read: {wrong}. "
             raise InputError(msg + "Its keys and their types are in whilesim/keeping/row.schema.json.")
         return row
 
     def _converted(self, given: Mapping[str, Any]) -> str:
         """Tell a key of which reading made another value than was given; empty for none."""
-        read = self.to_json()
-        wrong = (name for name in given if name != "messages" and given[name] != read[name])
-        return next((f"{name} is {given[name]!r:.100}, and would be read as {read[name]!r:.100}" for name in wrong), "")
+        for name in _BUILT:
+            read = _opened(getattr(self, name))
+            if given[name] != read:
+                return f"{name} is {given[name]!r:.100}, and would be read as {read!r:.100}"
+        return ""
 
     @property
     def card_id(self) -> str:

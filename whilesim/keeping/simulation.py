@@ -69,7 +69,7 @@ class Simulation:
         """States of the rows that an export writes; None: kept when graded, else unjudged."""
         self.asked: dict[str, Any] = {}
         """What ``grade`` was given last, for :meth:`refill` to grade the same way."""
-        self._refiller = refiller
+        self.refiller = refiller
         self._warned = False
         carried = {} if isinstance(rows, RowFile) else grades_of(rows)  # verdicts stand in a file of their own
         self.grades: Mapping[str, Grade] = carried if grades is None else grades
@@ -123,9 +123,7 @@ class Simulation:
     @property
     def ledger(self) -> Ledger:
         """What became of every planned row, and what it cost."""
-        planned = None if self.is_part else self.manifest.counts.get("planned")
-        why = {row_id: grade.why for row_id, grade in self.grades.items() if grade.verdict is None}
-        return Ledger.build(self.rows, planned=planned, unjudged=why)
+        return self._count(self.rows)
 
     @property
     def pass_at(self) -> PassAt:
@@ -215,10 +213,10 @@ class Simulation:
             RunError: These rows were loaded, or not graded.
         """
         self._need_grades("refill")
-        if self._refiller is None:
+        if self.refiller is None:
             msg = "these rows were loaded, and nobody here can play more. Type simulate(..., run_dir=...) again, and refill that."
             raise RunError(msg)
-        return self._refiller(self, rows, kept)
+        return self.refiller(self, rows, kept)
 
     def extend(self, rows: Iterable[Row]) -> None:
         """Add rows that were planned and played later; they have no verdicts yet."""
@@ -326,9 +324,16 @@ class Simulation:
 
     def report(self, path: Source) -> Path:
         """Write one HTML page to look at, and return its path."""
-        tables = {"Passes": str(self.pass_at)} if self.graded else {}
-        tables |= {"Hand-offs": str(self.handoffs), "Pairs": str(self.certificate)}
-        return write_report(Path(path), self.rows, self.ledger, self.certificate, self.manifest, tables=tables)
+        rows = list(self.rows)  # read once: every table looks at all of them
+        certificate = Certificate.build(self.manifest, rows, self.tools)
+        tables = {"Passes": str(count_passes(rows, self.manifest.seed))} if self.graded else {}
+        tables |= {"Hand-offs": str(count_handoffs(rows, self.tools)), "Pairs": str(certificate)}
+        return write_report(Path(path), rows, self._count(rows), certificate, self.manifest, tables=tables)
+
+    def _count(self, rows: Sequence[Row]) -> Ledger:
+        planned = None if self.is_part else self.manifest.counts.get("planned")
+        why = {row_id: grade.why for row_id, grade in self.grades.items() if grade.verdict is None}
+        return Ledger.build(rows, planned=planned, unjudged=why)
 
     def _describe(self, **changes: Any) -> None:
         self.manifest = self.manifest.model_copy(update=changes)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from zlib import crc32
 
 from whilesim.core.errors import InputError
 from whilesim.core.seeds import derive
@@ -79,11 +80,12 @@ def near_duplicates(rows: Iterable[Row], threshold: float = 0.8) -> dict[str, st
     from datasketch import MinHash, MinHashLSH
 
     index = MinHashLSH(threshold=max(0.1, threshold - 0.1), num_perm=_PERMUTATIONS)
+    blank = MinHash(num_perm=_PERMUTATIONS, hashfunc=crc32)
     kept: dict[str, frozenset[tuple[str, ...]]] = {}
     found: dict[str, str] = {}
     for row in rows:
         runs = _runs(row)
-        sketch = MinHash(num_perm=_PERMUTATIONS)
+        sketch = blank.copy()  # making one draws its permutations again
         sketch.update_batch(["\x1f".join(run).encode("utf-8", "surrogatepass") for run in sorted(runs)])
         likely = ((len(runs & kept[name]) / len(runs | kept[name]), name) for name in sorted(index.query(sketch)))
         best = max((each for each in likely if each[0] >= threshold), default=None)

@@ -92,6 +92,8 @@ class TrainReport:
         lines += [f"{name:>15}{n:>7} {'#' * round(_BAR * n / most)}" for name, n in shown]
         return "\n".join(lines)
 
+    __repr__ = __str__  # a notebook shows the value of a cell
+
 
 def check_trainable(rows: Iterable[Row], model: Any, max_length: int) -> TrainReport:
     """Render every row and say what breaks; ``model`` is a name, a path or a tokenizer.

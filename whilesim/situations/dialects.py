@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import loads
+from whilesim.core.jsontext import loads, read_yaml
 from whilesim.core.text import shorten
 from whilesim.situations.schemas import listed, mapping
 
@@ -120,10 +120,8 @@ def read_text(text: str, *, where: str) -> Any:
     Raises:
         InputError: The text is none of these.
     """
-    import yaml
-
     for read in (loads, _read_lines, _read_yaml):
-        with suppress(ValueError, TypeError, yaml.YAMLError):
+        with suppress(ValueError, TypeError):
             found = read(text)
             if isinstance(found, (Mapping, list)):
                 return found
@@ -139,7 +137,5 @@ def _read_lines(text: str) -> list[Any]:
 
 
 def _read_yaml(text: str) -> Any:
-    import yaml
-
     # Through JSON and back: YAML has dates and keys that JSON does not know.
-    return loads(json.dumps(yaml.safe_load(text), default=str))
+    return loads(json.dumps(read_yaml(text), default=str))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from whilesim.core.errors import InputError
+from whilesim.core.jsontext import read_yaml
 
 _ALLOWED = {
     "effect": ("read", "write", "handoff", "compute"),
@@ -63,12 +64,10 @@ class WorldSpec:
         Raises:
             InputError: The file is not YAML, or holds a word that a spec does not have.
         """
-        import yaml
-
         try:
-            found = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        except yaml.YAMLError as error:
-            msg = f"{os.fspath(path)} is not YAML ({error}). Print a spec with plan.world.describe() and edit that."
+            found = read_yaml(Path(path).read_text(encoding="utf-8"))
+        except ValueError as error:
+            msg = f"{os.fspath(path)} cannot be read ({error}). Print a spec with plan.world.describe() and edit that."
             raise InputError(msg) from error
         known = {f.name for f in fields(cls)}
         if not isinstance(found, Mapping) or not set(found) <= known | {"guessed"}:
