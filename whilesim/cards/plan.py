@@ -64,6 +64,11 @@ class Estimate:
     usd: float | None
     """Dollars, or None when a price is unknown."""
 
+    def __str__(self) -> str:
+        dollars = "price unknown" if self.usd is None else f"${self.usd:.2f}"
+        return f"about {self.calls:,} calls, {self.tokens:,} tokens, {dollars}"
+
+    __repr__ = __str__
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:

@@ -50,6 +50,8 @@ class Trained:
         lines += [f"loss of the rows held out {_path(self.eval_losses)}"] if self.eval_losses else []
         return "\n".join([*lines, f"{kind} in {self.output}", "", *self.commands])
 
+    __repr__ = __str__  # a notebook shows the value of a cell
+
 
 def train(
     data: Any,
