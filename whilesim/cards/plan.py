@@ -70,6 +70,7 @@ class Estimate:
 
     __repr__ = __str__
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The situations of a run, as cards with their oracles."""
