@@ -57,7 +57,24 @@ def test_a_failure_is_counted_once_with_its_shortest_input() -> None:
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize(
-    "unit", ["{", "{{", "{%", "<!--", "<script", "![", "a_", "1.", "𝟘", "```a\n", "(a. ", "<a1>\n</a1>\n"]
+    "unit",
+    [
+        "{",
+        "{{",
+        "{%",
+        "<!--",
+        "<script",
+        "![",
+        "a_",
+        "1.",
+        "𝟘",
+        "```a\n",
+        "(a. ",
+        "<a1>\n</a1>\n",
+        "!",
+        "!../```",
+        "# a" + 9_000 * " ",
+    ],
 )
 def test_a_pattern_over_and_over_costs_by_its_length_and_not_by_its_square(unit: str) -> None:
     with fuzz.quick(6):  # of processor time; each of these took up to 18 s once, and takes 0.1 to 0.6 s

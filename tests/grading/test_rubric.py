@@ -85,6 +85,7 @@ def test_weights_need_not_sum_to_one() -> None:
         ([], "no criteria"),
         ({}, "no criteria"),
         ({"weights": {}}, "no criteria"),
+        ({"wieghts": {"policy": 1}}, "'wieghts' is unknown. Did you mean 'weights'"),
         ({"weights": {"a": 0, "b": 0}}, "weights sum to 0"),
         ({"weights": {"a": -1}}, r"'weights.a' is -1"),
         ({"weights": {"a": True}}, r"'weights.a' is True"),

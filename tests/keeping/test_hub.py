@@ -147,6 +147,17 @@ class _Answer:
         self.status_code, self.headers, self.request = status, {}, None
 
 
+def test_a_hub_that_is_not_there_is_said_in_words(monkeypatch):
+    monkeypatch.setenv("HF_HUB_DISABLE_TELEMETRY", "1")
+    from huggingface_hub import HfApi
+
+    from whilesim.keeping import hub
+
+    api = HfApi(endpoint="http://127.0.0.1:9", token="hf_none")
+    with pytest.raises(InputError, match=r"the Hub cannot be reached .* HF_ENDPOINT"):
+        hub.patiently(lambda: api.list_repo_files("you/data", repo_type="dataset"))
+
+
 @pytest.mark.parametrize(
     ("statuses", "calls"), [((500, 503), 3), ((401,), 1), ((403,), 1), ((404,), 1), ((500, 500, 500), 3)]
 )

@@ -88,9 +88,11 @@ def eval_(tickets: str | None, agent: str, as_json: bool, **how: Any) -> None:
         show(told, f"{freeze}: {told['count']} tickets, {told['trials']} trial(s) frozen", as_json=as_json)
     else:
         result = _evaluate(tickets, how, agent)
+        if not as_json:  # before anything is pushed, which may be refused
+            click.echo(str(result))
         pushed = result.push_to_hub(push, split=split) if push else None
-        text = f"{result}\npushed to {push} at {pushed}" if pushed else str(result)
-        show({**result.summary(), "pushed": pushed}, text, as_json=as_json)
+        if as_json or pushed:
+            show({**result.summary(), "pushed": pushed}, f"pushed to {push} at {pushed}", as_json=as_json)
 
 
 @click.command("gate")

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -119,6 +120,10 @@ def first_fault(error: ValidationError) -> str:
 
 
 def _build(source: Mapping[str, Any]) -> Rubric:
+    for name, value in source.items():
+        near = get_close_matches(str(name), _Sheet.model_fields, n=1, cutoff=0.7)
+        if near and near[0] != name and not isinstance(value, (str, int, float)):
+            raise InputError(f"the rubric's field {name!r} is unknown. Did you mean {near[0]!r}?")
     if not set(source) & set(_Sheet.model_fields):  # nothing but names with their texts or weights
         source = {"criteria": [{"name": name, **_details(value)} for name, value in source.items()]}
     sheet = _checked(_Sheet, dict(source))

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from whilesim.core.errors import InputError
 from whilesim.core.templates import load_words, render_page
+from whilesim.core.text import shorten
 from whilesim.keeping.arrow import from_cells, write_parquet
 from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.rows import STATES, Row
@@ -155,6 +156,11 @@ def patiently(call: Callable[[], T]) -> T:
             if status < 500 or not wait:
                 raise
             time.sleep(wait)
+        except Exception as error:  # the client speaks through requests or httpx, by its version
+            if type(error).__name__ not in ("ConnectError", "ConnectTimeout", "ConnectionError", "ProxyError"):
+                raise
+            msg = f"the Hub cannot be reached ({shorten(str(error), 120)}). Look at the network, or at HF_ENDPOINT; or type: data.save('folder')"
+            raise InputError(msg) from error
     raise AssertionError("the last try returns or raises")
 
 

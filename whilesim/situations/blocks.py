@@ -48,7 +48,7 @@ _ITEM = re.compile(
     re.IGNORECASE,
 )
 _EMOJI = "\U0001f000"  # pictures stand from here on: bullets to some, ornaments of headings to others
-_HEADING = re.compile(r"(#{1,6})(?:[ \t]+|(?<=##)(?=[^\s#\d]))(.*?)[ \t]*#*[ \t]*$")
+_HEADING = re.compile(r"(#{1,6})(?:[ \t]+|(?<=##)(?=[^\s#\d]))(.*)$")
 _BREAK = re.compile(r"([-*_=~])(?:[ \t]*\1){2,}[ \t]*$")
 _SEPARATOR = re.compile(r"(?=.*\|)(?=.*--)[\s:|-]+$")
 _BOLD = re.compile(r"(?:\W{0,3}\s)?(\*\*|__)(?=\S)(?:(?!\1).)+\1[:：]?$|【[^】]+】$")
@@ -136,7 +136,8 @@ class _Reader:
         """Read a line that is a heading or a break; false when it is none."""
         heading = _HEADING.match(line)
         if heading:
-            self._head(len(heading[1]), start + heading.start(2), start + heading.end(2))
+            said = heading[2].rstrip(" \t").rstrip("#").rstrip(" \t")
+            self._head(len(heading[1]), start + heading.start(2), start + heading.start(2) + len(said))
         elif _BREAK.match(line):
             self._leave()
             self.above = [a for a in self.above if a[0] < 7]

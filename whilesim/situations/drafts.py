@@ -131,7 +131,8 @@ class _Drafter:
     def _announce(self, index: int, said: Unit) -> bool:
         """Keep a sentence as the lead-in of the list that follows its block; false when it is none."""
         after = self.blocks[index + 1 : index + 2]
-        ended = re.search(r"[.!?。！？]\W*$", said.text) and not shared("announces").search(said.text)
+        marks = re.match(r"\W*", said.text[::-1])  # from the end: a search would try every place
+        ended = marks and re.search(r"[.!?。！？]", marks[0]) and not shared("announces").search(said.text)
         if not after or after[0].kind not in ("item", "row", "quote") or (ended and not said.text.endswith(_COLON)):
             return False
         lead = self._lead(said)

@@ -229,7 +229,7 @@ def _orders_in_english(text: str) -> bool:
     return second not in lists["tail_nouns"] and not text[tokens[0].end() :].startswith(",") and not names
 
 
-_END = re.compile(r"[.!?…]+[\"'”’»)\]*_`]*(?=\s|$)|[。！？；؟]+[”’」』）)】*]*|(?<=[a-z])\.(?=[A-Z][a-z])")
+_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]*_`]*(?=\s|$)|[。！？；؟]+[”’」』）)】*]*|(?<=[a-z])\.(?=[A-Z][a-z])")
 
 
 _QUOTATION = 1_000  # characters of a quotation or bracket at most
