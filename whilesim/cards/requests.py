@@ -75,7 +75,7 @@ def _written(tool: Tool, focus: Focus, verb: Sequence[str]) -> str:
     spoken_of = f"the {' '.join(rest)} {'for' if at is None else 'of'} {focus.object}"
     wish = next((v for n, v in focus.facts.items() if n.startswith("new ") and rest[-1] in n.split()), "")
     if said in ("set", "toggle", "switch") and wish:
-        return f"turn {spoken_of} {wish}" if wish in ("on", "off") else f"{said} {spoken_of} to {wish}"
+        return f"switch {spoken_of} {wish}" if wish in ("on", "off") else f"{said} {spoken_of} to {wish}"
     return f"{said} {spoken_of}"
 
 
