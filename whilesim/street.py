@@ -7,6 +7,7 @@ of the function: ``whilesim.simulate`` can be only one of the two.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,6 +22,8 @@ from whilesim.keeping.rows import Row
 from whilesim.keeping.simulation import Simulation
 from whilesim.playing import SCRIPTED, Cast, How, describe_run, find_cast, play_plan
 from whilesim.refilling import refiller
+
+log = logging.getLogger(__name__)
 
 
 def simulate(
@@ -106,7 +109,10 @@ async def _simulate(plan: Plan, agent: Any, customer: Any, how: How) -> Simulati
     cast: Cast = await find_cast(agent, customer)
     rows = await play_plan(plan, cast, how)
     if how.run_dir is not None:
-        plan.save(os.path.join(how.run_dir, "plan.json"))
+        try:
+            plan.save(os.path.join(how.run_dir, "plan.json"))
+        except OSError as error:  # the rows are more than the folder's completeness
+            log.warning("%s has no plan.json, so refill cannot go on from it later: %s", how.run_dir, error)
     return as_simulation(rows, plan, cast, how)
 
 

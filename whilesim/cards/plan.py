@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from itertools import combinations
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 from whilesim.cards.cards import Card
@@ -17,7 +16,7 @@ from whilesim.chat.bridge import find_price
 from whilesim.chat.models import Model
 from whilesim.chat.usage import Price
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import dumps
+from whilesim.core.jsontext import dumps, write_whole
 from whilesim.core.seeds import derive
 from whilesim.core.templates import render_prompt
 from whilesim.core.text import shorten
@@ -148,7 +147,7 @@ class Plan:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan as JSON; :func:`whilesim.load_plan` reads it."""
-        Path(path).write_text(dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
+        write_whole(path, [f"{dumps(self.to_json(), indent=1)}\n".encode()])
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as a JSON object; a world of the user's own is named, not held."""
