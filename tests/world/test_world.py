@@ -622,3 +622,10 @@ def test_an_argument_without_a_name_is_one_like_any_other() -> None:
     world = MockWorld([{"name": "find_user", "description": "Find a user.", "parameters": schema}])
     assert set(world.focus.arguments) == {"email", ""}
     assert world.call("find_user", world.focus.arguments)
+
+
+def test_a_kind_that_is_said_to_belong_to_nothing_known_belongs_to_nobody() -> None:
+    given = [{"name": "get_line", "parameters": {"properties": {"line_id": {"type": "string"}}}}]
+    model = infer_world(parse_tools(given), None, WorldSpec(entities={"line": {"parent": "castle"}}))
+    assert model.kinds["line"].parent == ""
+    assert MockWorld(parse_tools(given), None, None, 0, model=model).records["line"]

@@ -69,6 +69,7 @@ def infer_world(
     for deed in deeds.values():
         _promise(kinds, deed)
     kinds = {n: _spec_kind(k, spec) for n, k in _link(kinds, deeds, party).items()}
+    kinds = {n: k if k.parent in kinds else replace(k, parent="") for n, k in kinds.items()}  # nothing hangs on air
     shown = _key_arguments(tools, deeds)
     kinds = {n: _keyed(k, shown, party) for n, k in kinds.items()}
     language = policy.language if policy else "en"
