@@ -5,6 +5,7 @@
     python tests/benchmarks/bench_engine.py --incumbent VENV/bin/python  # a venv that has whileai 0.131
     python tests/benchmarks/bench_engine.py --faults                   # 30 % refusals
     python tests/benchmarks/bench_engine.py --memory                   # peaks of 1,000 and 20,000 rows (minutes)
+    python tests/benchmarks/bench_engine.py --ray                      # two local Ray workers beside this process
 
 The clients ask one stub (a process of its own) for the same conversations: 12 calls each, 8
 tools, from 6 to some 16 KB of request. A whole run plays the bundled policy with agent and
@@ -355,6 +356,29 @@ def memory() -> None:
         subprocess.run([sys.executable, "-c", MEMORY, str(rows)], check=True)
 
 
+def beyond() -> None:
+    """Print a run of scripted players in this process, and the same on a local Ray cluster with two workers."""
+    import ray
+
+    from whilesim.scale.ray import simulate_on_ray
+
+    plan, rows = ws.plan(tools=demo_tools(), system_prompt=demo_policy(), embedder="hashed"), 300
+    began = time.monotonic()
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as top:
+        ws.simulate(plan=plan, progress=False, run_dir=Path(top, "local"))
+        here = time.monotonic()
+        simulate_on_ray(plan, shards=2, run_dir=Path(top, "ray"))
+        there = time.monotonic()
+        simulate_on_ray(plan, shards=2, run_dir=Path(top, "again"))
+        warm = time.monotonic()
+    print(f"Ray starts in {started - began:.1f} s; {rows} rows: {rows / (here - started):.1f} rows/s here, ", end="")
+    print(
+        f"{rows / (there - here):.1f} with two new workers, {rows / (warm - there):.1f} once they have imported whilesim"
+    )
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--at", default="", help="latency:concurrency, several with commas; the whole grid by default")
@@ -364,12 +388,15 @@ if __name__ == "__main__":
     parser.add_argument("--incumbent", help="a Python that has whileai")
     parser.add_argument("--faults", action="store_true")
     parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--ray", action="store_true")
     arguments = parser.parse_args()
     grid = [(float(a), int(b)) for a, b in (each.split(":") for each in arguments.at.split(",") if each)]
     if arguments.faults:
         faults(4 * arguments.count)
     elif arguments.memory:
         memory()
+    elif arguments.ray:
+        beyond()
     else:
         for place in grid or [(t, c) for t in (0.0, 0.05) for c in (16, 64, 128, 256)]:
             table(*place, arguments)
