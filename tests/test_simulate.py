@@ -15,6 +15,7 @@ import pytest
 from stub import Stub, answer_plainly
 
 import whilesim as ws
+from whilesim import playing
 from whilesim.showcase import count_faults, demo_policy, demo_tools
 
 POLICY, TOOLS = demo_policy(), demo_tools()
@@ -262,3 +263,18 @@ def test_a_run_folder_loads_and_grades_from_the_shell(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["planned"] == 6
     assert ws.load(tmp_path).graded
+
+
+def test_a_model_that_cannot_be_asked_leaves_no_file_open(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    closed: list[bool] = []
+
+    class Watched(playing.Replies):
+        def close(self) -> None:
+            super().close()
+            closed.append(True)
+
+    monkeypatch.setattr(playing, "Replies", Watched)
+    plan = ws.plan(tools=demo_tools(), system_prompt=demo_policy(), situations=1)
+    with pytest.raises(ws.InputError):
+        ws.simulate("nobody:model", plan=plan, run_dir=tmp_path, progress=False)
+    assert closed == [True]

@@ -68,8 +68,10 @@ async def play_plan(plan: Plan, cast: Cast, how: How, *, wave: int = 0) -> Seque
     throttle = Throttle(concurrency=how.concurrency, budget=how.budget, deadline=DEADLINE + 5, seed=plan.seed)
     with Journal(how.run_dir, fingerprint=_fingerprint(plan, cast, how)) as journal:
         replies = Replies(os.path.join(how.run_dir, "replies.sqlite")) if how.run_dir and cast.models else None
-        chats = {role: Endpoint(m, throttle=throttle, replies=replies) for role, m in cast.models.items()}
+        chats: dict[str, Endpoint] = {}
         try:
+            for role, model in cast.models.items():  # one that cannot be asked leaves nothing open
+                chats[role] = Endpoint(model, throttle=throttle, replies=replies)
             return await _play_all(plan, cast, chats, how, journal, throttle, wave)
         finally:
             for chat in chats.values():

@@ -185,8 +185,8 @@ def _read_content(content: Any) -> str | None:
     if content is None or isinstance(content, str):
         return content
     if isinstance(content, list):
-        parts = [str(p.get("text") or "") if isinstance(p, Mapping) else str(p) for p in content]
-        return "".join(parts) or None
+        parts = [p.get("text") or "" if isinstance(p, Mapping) else p for p in content]
+        return "".join(p if isinstance(p, str) else brief(p) for p in parts) or None
     msg = f"a message's content is {type(content).__name__}; it must be text or a list of text parts."
     raise InputError(msg)
 
