@@ -138,6 +138,10 @@ def test_files_of_two_configurations_are_not_one_run(tmp_path: Path) -> None:
         ("{}", "it needs info, tasks"),
         ('{"info": 3, "tasks": [], "simulations": []}', "it needs info, tasks"),
         ('{"info": {"agent_info": {}}, "tasks": [], "simulations": []}', "its info holds no 'user_info'"),
+        (
+            '{"info": {"agent_info": {}, "user_info": {}, "environment_info": {}}, "tasks": [{}], "simulations": []}',
+            "a task has no id, or no readable criteria",
+        ),
         (json.dumps({"info": INFO, "tasks": [], "simulations": [3]}), "a simulation has no task_id"),
     ],
 )

@@ -226,6 +226,7 @@ def test_the_schema_on_disk_is_the_models():
         ({"messages": [{"role": "user", "content": "hi", "mood": "bad"}]}, "messages.0.mood: Extra inputs"),
         ({"messages": ["hi"]}, "messages.0: Input should be"),
         ({"final_state": []}, "final_state: Input should be a valid dictionary"),
+        ({"situation": {"tool": {}}}, "situation.tool: Input should be a valid string"),
         ({"id": 5}, "id: Input should be a valid string"),
         ({"twin_of": 5}, "twin_of: Input should be a valid string"),
         ({"changes": [{"call": "1"}]}, "changes.0.kind: Field required"),

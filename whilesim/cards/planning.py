@@ -206,7 +206,7 @@ def load_plan(path: str | os.PathLike[str], *, world: WorldFactory | None = None
     try:
         found = loads(Path(path).read_text(encoding="utf-8"))
         return read_plan(found, world=world)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         msg = f"{os.fspath(path)} is no plan ({type(error).__name__}: {error}). Type: ws.plan(...).save(path)"
@@ -243,7 +243,7 @@ def read_plan(found: Mapping[str, Any], *, world: WorldFactory | None = None) ->
         factory=world,
         embedder=found["embedder"],
         diversity=found["diversity"],
-        balance=found["balance"],
+        balance=found["balance"] and {str(name): float(share) for name, share in found["balance"].items()},
         twins_wanted=found["twins_wanted"],
         notes=tuple(found["notes"]),
     )

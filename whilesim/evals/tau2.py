@@ -236,7 +236,23 @@ def _read(path: Path) -> dict[str, Any]:
         if not isinstance(s, dict) or not {"task_id", "termination_reason"} <= s.keys():
             msg = f"{os.fspath(path)!r}: a simulation has no task_id or termination_reason, so nobody knows what it is."
             raise InputError(msg)
+    for task in found["tasks"]:
+        told = (isinstance(task, dict) and task.get("evaluation_criteria")) or {}
+        if (
+            not isinstance(task, dict)
+            or "id" not in task
+            or not isinstance(told, dict)
+            or not _acts(told.get("actions"))
+        ):
+            msg = f"{os.fspath(path)!r}: a task has no id, or no readable criteria, so nobody knows what it asks."
+            raise InputError(msg)
     return found
+
+
+def _acts(actions: Any) -> bool:
+    return actions is None or (
+        isinstance(actions, list) and all(isinstance(a, dict) and isinstance(a.get("name"), str) for a in actions)
+    )
 
 
 def _differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:

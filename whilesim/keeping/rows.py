@@ -148,7 +148,7 @@ class Row(Part):
     failed_calls: list[str]
     """Ids of calls that failed."""
     customer_calls: list[CustomerCall]
-    situation: dict[str, Any]
+    situation: dict[str, str]
     persona: Persona
     card: RowCard
     twin_of: str | None
