@@ -207,7 +207,7 @@ def _card(rows: Sequence[Row], manifest: Manifest, repo: str, counts: Mapping[st
         "configs": [{"config_name": "default", "data_files": configs}],
     }
     states = [row.state for row in rows]
-    kinds = {"texture": [row.persona.texture for row in rows]}
+    kinds: dict[str, list[str]] = {"texture": [row.persona.texture for row in rows]}
     kinds |= {axis: [row.situation.get(axis, "") for row in rows] for axis in ("stance", "clause")}
     named = {(role, getattr(row.provenance, role)) for row in rows for role in _ROLES}
     return render_page(
