@@ -176,6 +176,7 @@ def test_refill_asks_who_read_the_rows_and_what_else_to_play(run: Path) -> None:
         (("export", "{run}", "x.jsonl", "--format", "csv"), 2, "csv"),
         (("push", "{run}", "no-owner"), 2, "names no dataset"),
         (("eval",), 2, "no tickets were given"),
+        (("eval", "--freeze", "p.json"), 2, "no tickets were given"),
         (("compare", "{run}"), 2, "two folders are needed"),
         (("doctor", "--agent", "nobody"), 2, "names no provider"),
         (("--version",), 0, ws.__version__),

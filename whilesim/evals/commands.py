@@ -58,9 +58,13 @@ def _evaluate(tickets: str | None, how: dict[str, Any], agent: str) -> Any:
     from whilesim.evals.runner import evaluate
     from whilesim.evals.setup import read_options
 
+    return evaluate(load_agent(agent), _named(tickets), **read_options(how))
+
+
+def _named(tickets: str | None) -> str:
     if tickets is None:
         raise InputError("no tickets were given. Type the path of a JSONL or CSV file, or owner/name of a dataset.")
-    return evaluate(load_agent(agent), tickets, **read_options(how))
+    return tickets
 
 
 @click.command("eval")
@@ -84,7 +88,7 @@ def eval_(tickets: str | None, agent: str, as_json: bool, **how: Any) -> None:
     elif freeze is not None:
         from whilesim.evals.setup import freeze_protocol, read_options
 
-        told = freeze_protocol(freeze, tickets, **read_options(how))
+        told = freeze_protocol(freeze, _named(tickets), **read_options(how))
         show(told, f"{freeze}: {told['count']} tickets, {told['trials']} trial(s) frozen", as_json=as_json)
     else:
         result = _evaluate(tickets, how, agent)

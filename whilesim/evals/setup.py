@@ -71,7 +71,10 @@ class Setup:
 def read_options(how: Mapping[str, Any]) -> dict[str, Any]:
     """Return what ``evaluate`` takes beside agent and tickets, from the options of a command."""
     named = {name: how[name] for name in ("customer", "turns", "run_dir", "protocol", "progress") if name in how}
-    prompt = Path(how["policy"]).read_text(encoding="utf-8-sig") if how["policy"] else None
+    try:
+        prompt = Path(how["policy"]).read_text(encoding="utf-8-sig") if how["policy"] else None
+    except UnicodeDecodeError as error:
+        raise InputError(f"--policy {how['policy']}: it is no text ({error}). Save it as text in UTF-8.") from error
     options = EvalOptions(system_prompt=prompt, floors=not how.get("no_floors"), **named)
     given = {name: how[name] for name in ("rubric", "judge", "trials") if name in how}
     return {**given, "tools": Path(how["tools"]) if how["tools"] else (), "options": options}
