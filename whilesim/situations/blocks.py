@@ -188,25 +188,35 @@ class _Reader:
             return False
         if last.kind == "item" and self.items and indent > self.items[-1][0]:
             return True
-        flows = width >= 55 and len(written.rsplit("\n", 1)[-1].strip()) > 0.72 * width and not written.endswith(_COLON)
+        caseless = not (line[0].isascii() or line[0].isupper() or line[0].islower())
+        wide = 55 if not caseless else 20 if line[0] > "\u2e80" else 40
+        flows = width >= wide and len(written.rsplit("\n", 1)[-1].strip()) > 0.72 * width
         begun = line[0].islower() and not written[0].islower()  # who writes all in lower case begins lines so
-        return flows or begun or not (line[0].isascii() or line[0].isupper())
+        return (flows and not written.endswith(_COLON)) or begun
 
     def _is_numbered_title(self, number: int, item: re.Match[str]) -> bool:
         """Say whether ``6. REFUNDS`` is a heading: what follows is not its neighbour in a list."""
         mark, body = item["mark"], item.string[item.end() :]
         later = next((n for n in range(number + 1, len(self.lines)) if self.lines[n][1]), None)
-        picture = mark[0] > _EMOJI
-        if later is None or not (mark[0].isalnum() or mark[0] == "§" or picture) or not self._is_title_like(body):
+        picture, named = mark[0] > _EMOJI, mark.lstrip("(（")
+        chapter = picture or named[0] in "一二三四五六七八九十第§" or mark[:2].isalpha()
+        if later is None or not (mark[0].isalnum() or chapter) or self._ends_list(mark):
+            return False
+        if not self._is_title_like(body, firm=mark[0] == "§" or (chapter and _shouts(body))):
             return False
         after = _ITEM.match(self.lines[later][1])
         if after:
             dotted = re.match(r"\d+\.\d", after["mark"]) and not re.match(r"\d+\.\d", mark)
-            chapter = picture or mark[0] in "一二三四五六七八九十第§" or mark[:2].isalpha()
             return bool(dotted) or (chapter and after["mark"][:1] != mark[:1] and after["mark"][0] < _EMOJI)
         start, follows = self.lines[later]
         indented = self.text[start - 1 : start] in (" ", "\t")
-        return not indented and follows[0] not in "#|"
+        return not indented and (follows[0] not in "#|" or mark[0] == "§")
+
+    def _ends_list(self, mark: str) -> bool:
+        """Say whether a number is the next one of the list that the line before belongs to."""
+        above = self.blocks[-1].mark if self.blocks and self.blocks[-1].kind == "item" else ""
+        before, number = (re.fullmatch(r"(\d{1,9})[.)、]?", m) for m in (above, mark))
+        return before is not None and number is not None and int(number[1]) == int(before[1]) + 1
 
     def _is_title(self, number: int, line: str) -> bool:
         """Say whether a line is a heading without a mark: bold, in capitals, or short and alone."""
@@ -224,10 +234,11 @@ class _Reader:
             return later[0] not in "|>"
         return self._is_title_like(line) and (line[0].isupper() or not line[0].isascii())
 
-    def _is_title_like(self, body: str) -> bool:
+    def _is_title_like(self, body: str, *, firm: bool = False) -> bool:
+        """Say whether a text could be a heading; with ``firm`` its mark says so, whatever its words order."""
         said: Unit = unit(clean(body), self.language)
         ended = _ENDED.search(said.text) or re.search(r"[:：]\s", said.text)
-        return 0 < said.length <= 8 and not ended and not said.strong and not said.has("if")
+        return 0 < said.length <= 8 and not ended and (firm or not (said.strong or said.has("if")))
 
 
 def _shouts(body: str) -> bool:

@@ -91,6 +91,8 @@ def _draft(source: Mapping[str, Any], original: Any) -> Draft:
         bare = "properties" not in parameters and all(isinstance(v, Mapping) for v in parameters.values())
         parameters = {"type": "object", "properties": parameters} if bare else parameters
         parameters = {"required": source["required"], **parameters}
+    if isinstance(parameters, Mapping) and parameters.keys() == {"json"} and isinstance(parameters["json"], Mapping):
+        parameters = parameters["json"]  # Bedrock
     given = source.get("effect", source.get("x-effect"))
     return Draft(
         name=_name(source),

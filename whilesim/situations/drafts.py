@@ -138,7 +138,7 @@ class _Drafter:
         lead = self._lead(said)
         later = map(self.blocks.__getitem__, range(index + 1, len(self.blocks)))
         behind = next((b for b in later if b.group != after[0].group), None)
-        if lead.type == "open" and behind and behind.kind == "paragraph":
+        if lead.type == "open" and behind and behind.kind == "paragraph" and not self._whole(after[0]).orders:
             order = self._whole(behind)
             if order.strong and len(sentences(order.text)) == 1 and not order.text.endswith(_COLON):
                 self.done.add(behind)
@@ -158,7 +158,10 @@ class _Drafter:
                 continue
             apart = role in ("meta", "facts", "tools", "script")
             manner = any(shared("manners").search(h) for h in block.headings[-1:]) and said.length <= 12
-            taken = accepts_fact(said, role) if apart else accepts_prose(said, mission=mission)
+            closing = (
+                block is self.blocks[-1] and role in ("tools", "facts") and said.orders
+            )  # a last word to the agent
+            taken = accepts_fact(said, role) if apart and not closing else accepts_prose(said, mission=mission)
             if taken or (manner and not said.excluded()):
                 self._add(block, said, start, end, above)
 
@@ -204,6 +207,7 @@ class _Drafter:
         told = [f"{n}: {v}" if n else v for n, v in zip(names, values, strict=True) if re.search(r"\w", v)]
         refusal = re.compile(rf"(?:{shared('refusals').pattern})(?!\w).{{0,30}}$", re.IGNORECASE)
         refused = any(refusal.match(value) for value in values[1:])
+        refused = refused and (role != "facts" or ruled)
         ruled = ruled or refused or role in DUTIES or said.strong or said.amount
         if role in ("tools", "meta") or schema or not ruled or len(told) < 2:
             return

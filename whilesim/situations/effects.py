@@ -45,8 +45,7 @@ def infer_effect(draft: Draft, description: str, *, keyed: bool) -> tuple[Effect
         if found is not None:
             effect, why = found
             return ("read", f"{why}, of a record") if effect == "compute" and keyed else (effect, why)
-    opening = case.text.split(" ", 2)
-    if opening[0] in _words("nouns") or _words("behind_nouns") & set(opening[1:2]):
+    if _is_noun_phrase(case):
         return "read", "the description is a noun phrase (unsure)"
     return "write", "nothing says that it only reads (unsure)"
 
@@ -89,6 +88,11 @@ class _Case:
 
 
 _Found = tuple[Effect, str] | None
+
+
+def _is_noun_phrase(case: _Case) -> bool:
+    opening = case.text.split(" ", 2)
+    return opening[0] in _words("nouns") or bool(_words("behind_nouns") & set(opening[1:2]))
 
 
 @cache
@@ -173,10 +177,24 @@ def _http(case: _Case) -> _Found:
 def _named(case: _Case) -> _Found:
     """Read the effect off the first word of the name; where that may be a noun, the description decides."""
     found = _leading(case.words, "name")
+    if _words("getters") & set(case.words[:1]):
+        return _got_by_deed(case) or found
     if not _words("either") & set(case.words[:1]):
         return found
     told = _described(case)
-    return found if told is None or (found and told[1].startswith(repr(case.words[0]))) else told
+    if told is None and found and _is_noun_phrase(case) and not re.match(r"\w+ \w+ \w+s (?:an?|the) ", case.text):
+        return "read", "the name may be a noun, and the description is a noun phrase"
+    acts = case.draft.method == "POST" or told is None or (found and told[1].startswith(repr(case.words[0])))
+    return found if found and acts else told
+
+
+def _got_by_deed(case: _Case) -> _Found:
+    """Find the deed by which a thing is got: 'orders a replacement card', 'issues the refund'."""
+    words = _text_words(case.text)[:12]
+    stems = [next((s for s in _stems(word) if s in _words("acts")), "") for word in words]
+    places = [0, *(i + 1 for i, word in enumerate(words) if word == "and")]
+    deeds = [stems[i] for i in places if stems[i : i + 1] > [""] and set(words[i + 1 : i + 2]) & _words("articles")]
+    return ("write", f"{deeds[0]!r} in the description") if deeds else None
 
 
 def _described(case: _Case) -> _Found:

@@ -28,6 +28,7 @@ _OPENING = " *_\"'“”‘’«»（(`"
 _ALONE = re.compile(r"\W*(?:https?://|www\.)\S+\W*|\W{0,3}[\"“«„「『].*[\"”»“」』]\W{0,2}|.*[?？؟][\"”»)*]*", re.DOTALL)
 _KEY = re.compile(r"\W{0,4}([^:：\n]{1,40}?)[*_\s]*[:：][*_\s]*(.*)", re.DOTALL)
 _REACH = re.compile(r"[,.;:，。；]|\b(?:and|then|und|by|y|e|et)\b")
+_FORM = re.compile(r"(?:\W*[^\W\d_][\w -]{0,30}[:：]\s*(?:[^\w\0]*\0)+[^\w\0]*)+")  # 'Name: {name}, plan: {plan}'
 PLACEHOLDER = re.compile(r"\$?(?<!\{)\{+[^{}\n]{1,60}\}+|\[[^\[\]\n]{1,60}\](?!\()|<[a-z][\w -]{0,40}>|%\(?\w+\)?s")
 
 
@@ -161,6 +162,8 @@ class Unit:
         if self.length < 2 - fragment or _ALONE.fullmatch(self.text) or shared("greetings").match(bare):
             return True
         if self.key:
+            if _FORM.fullmatch(PLACEHOLDER.sub("\0", self.text)):
+                return True
             name, value = self.key
             if shared("fact_keys").fullmatch(name) or shared("dropped_keys").fullmatch(name):
                 return True
@@ -204,11 +207,20 @@ def _english() -> dict[str, Any]:
     }
 
 
+_BESIDE = re.compile(  # 'For older rides say politely that': an order behind a phrase without its comma
+    r"(?:for|in|at|before|after|with|on) (?:(?!to\b|who\b|that\b|which\b|they\b|you\b|we\b|is\b|are\b|can\b|must\b)[\w'’-]+ ){1,4}"
+    r"(?=(?:ask|say|tell|offer|send|give|use|call|check|keep|get|add|wait|explain|inform|apologi[sz]e|take|make|do)"
+    r"(?: \w+ly)? (?:the|a|an|them|it|that|if|whether|for|also|only|no|not|at|your|their|us|him|her)\b)",
+    re.IGNORECASE,
+)
+
+
 def _orders_in_english(text: str) -> bool:
     lists, text = _english(), text.lower() if text.isupper() else text
     for _ in range(3):
         opening = lists["leading"].match(text) or _LABEL.match(text)
         text = text[opening.end() :].lstrip(_OPENING) if opening else text
+    text = _BESIDE.sub("", text)
     tokens = list(_TOKEN.finditer(text[:200]))
     while tokens and lists["adverbs"].fullmatch(tokens[0][0]) and tokens[0][0].lower() not in lists["verbs"]:
         tokens.pop(0)
@@ -226,7 +238,8 @@ def _orders_in_english(text: str) -> bool:
     if first not in lists["noun_verbs"]:
         return second not in lists["finite"]
     names = tokens[1][0][0].isupper() and third[:1].isalpha() and tokens[2][0][0].isupper()
-    return second not in lists["tail_nouns"] and not text[tokens[0].end() :].startswith(",") and not names
+    most = second == "at" and third in ("most", "least")
+    return (most or second not in lists["tail_nouns"]) and not text[tokens[0].end() :].startswith(",") and not names
 
 
 _END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]*_`]*(?=\s|$)|[。！？；؟]+[”’」』）)】*]*|(?<=[a-z])\.(?=[A-Z][a-z])")

@@ -51,7 +51,8 @@ NO_LEAD = Lead("", "label")
 def role_of(heading: str) -> str:
     """Return the role that a heading or label gives to what follows, or an empty string."""
     text = re.sub(r"^[\W\d_]+", "", heading.replace("_", " "))
-    return next((r for r in load_words("policy_shared")["roles"] if shared(f"roles.{r}").search(text)), "")
+    role = next((r for r in load_words("policy_shared")["roles"] if shared(f"roles.{r}").search(text)), "")
+    return "handoff" if role in ("", "rules", "procedure") and unit(text).hands_off else role
 
 
 def lead_type(said: Unit) -> LeadType:
