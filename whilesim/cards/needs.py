@@ -62,7 +62,7 @@ _AMOUNT = re.compile(
     r"[$€£]\s?\d[\d,.]*\d|[$€£]\d|\b\d[\d,.]{0,20}\s?(?:dollars|euros|pounds|USD|EUR|percent|GB|MB|kg|lbs)\b|\b\d[\d.]{0,20}\s?%"
 )
 _TIME = re.compile(
-    r"\b\d+(?:\s?(?:-|–|to)\s?\d+)?[ -]?(?:business |working |calendar )?(?:day|hour|hr|week|month|year|minute)s?\b",
+    r"\b\d+(?:\s?(?:-|–|to)\s?\d+)?[ -]?(?:business |working |calendar )?(?:day|hour|hr|week|month|year|minute)s?\b(?![ -](?:based|format|clock|service|line|support)\b)",
     re.I,
 )
 
