@@ -97,6 +97,11 @@ def test_users_replace_add_and_remove_axes() -> None:
     assert dict(zip(names(space), space.axes, strict=True))["history"].values == ("fresh", "repeat_visit")
 
 
+def test_a_mistyped_axis_is_no_new_one() -> None:
+    with pytest.raises(InputError, match=r"axes names 'stanc', which is no axis yet\. Did you mean 'stance'"):
+        default_space(CLAUSES, TOOLS, axes={"stanc": ["upset", "calm"]})
+
+
 def test_rules_over_an_axis_that_was_removed_fall_away() -> None:
     space = default_space(CLAUSES, TOOLS, axes={"tool_condition": None})
     assert {rule.axes for rule in space.forbidden} == {("tool", "world_state")}

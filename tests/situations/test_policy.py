@@ -165,6 +165,19 @@ def test_an_empty_policy_is_refused(empty):
         parse_policy(empty)
 
 
+@pytest.mark.parametrize("name", ["policy.md", "docs/agent-policy.txt", "prompt.yaml"])
+def test_the_name_of_a_file_is_not_taken_for_its_text(name):
+    with pytest.raises(InputError, match=rf"the policy is '{name}', the name of a file. Type its text: Path"):
+        parse_policy(name)
+
+
+def test_a_prompt_inside_json_is_read_and_each_clause_keeps_its_place():
+    source = '{"name": "x", "text": "# Desk\\n- Never share a \\"PIN\\" with callers.\\n- Ask for the name.\\n\\nBye."}'
+    clauses = parse_policy(source).clauses
+    assert [c.kind for c in clauses] == ["must_not", "must"]
+    assert source[slice(*clauses[0].span)] == 'Never share a \\"PIN\\" with callers.'
+
+
 def test_what_is_no_text_is_refused():
     with pytest.raises(InputError, match="the policy is of type dict, and must be the text"):
         parse_policy({"policy": "x"})  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from math import prod
 
 from whilesim.core.errors import InputError
@@ -105,6 +106,10 @@ def default_space(
         "history": HISTORIES,
     }
     for name, given in (axes or {}).items():
+        if name not in values and (near := get_close_matches(name, values, cutoff=0.8)):
+            raise InputError(
+                f"axes names {name!r}, which is no axis yet. Did you mean {near[0]!r}? Else call it otherwise."
+            )
         if given is not None:
             values[name] = _checked(name, given, values.get(name) if name in ("clause", "tool") else None)
         elif values.pop(name, None) is None:

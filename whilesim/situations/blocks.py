@@ -189,7 +189,7 @@ class _Reader:
         if last.kind == "item" and self.items and indent > self.items[-1][0]:
             return True
         caseless = not (line[0].isascii() or line[0].isupper() or line[0].islower())
-        wide = 55 if not caseless else 20 if line[0] > "\u2e80" else 40
+        wide = 55 if not caseless else 40 if line[0] < "\u2e80" else 26 if last.kind == "item" else 20
         flows = width >= wide and len(written.rsplit("\n", 1)[-1].strip()) > 0.72 * width
         begun = line[0].islower() and not written[0].islower()  # who writes all in lower case begins lines so
         return (flows and not written.endswith(_COLON)) or begun
@@ -202,7 +202,7 @@ class _Reader:
         chapter = picture or named[0] in "一二三四五六七八九十第§" or mark[:2].isalpha()
         if later is None or not (mark[0].isalnum() or chapter) or self._ends_list(mark):
             return False
-        if not self._is_title_like(body, firm=mark[0] == "§" or (chapter and _shouts(body))):
+        if not self._is_title_like(body, firm=mark[0] in "§第" or (chapter and _shouts(body))):
             return False
         after = _ITEM.match(self.lines[later][1])
         if after:

@@ -34,6 +34,11 @@ class Document:
 
 _MARKS = load_words("policy_marks")
 _BLANKED = re.compile("|".join(_MARKS["blanked"]), re.DOTALL | re.MULTILINE | re.IGNORECASE)
+_EDGE = re.compile("|".join(_MARKS["edges"]), re.MULTILINE)
+_JSON_TEXT = re.compile(r'(?:"(\w+)"\s*:\s*)?"((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_YAML_KEY = re.compile(r"^( *)([\w-]+):[ \t]*(?:[>|][+-]?)?[ \t]*$", re.MULTILINE)
+_YAML_DATA = re.compile(r"^ *(?:#[^\n]*|[\w<-]+:[ \t]*(?:[^\s>|][^\s]*|\[[^\n]*\]))[ \t]*$", re.MULTILINE)
 _ODD = {c: " " for c in range(32) if c not in (9, 10)} | {0x2028: "\n", 0x2029: "\n"}
 _ODD |= {ord(c): " " for c in "\u00a0\u200b\u200c\u200d\u200e\u200f\u202f\u2060\u3000\ufeff"}
 _PAIRED = re.compile("|".join(f"({head})" for head in _MARKS["paired"]), re.IGNORECASE)
@@ -54,7 +59,8 @@ _SPEAKER = re.compile(r"^[^\w\n]*([^\W\d_][\w ]{0,20})\s*[:：]", re.MULTILINE)
 
 def read_document(source: str) -> Document:
     """Return the source as markdown with the place of each character; never fails on a text."""
-    text = source.replace("\r\n", " \n").replace("\r", "\n").translate(_ODD)
+    text = _unwrapped(source.replace("\r\n", " \n").replace("\r", "\n").translate(_ODD))
+    text = _EDGE.sub(lambda edge: "---".ljust(len(edge[0]))[: len(edge[0])], text)
     text = _between(_BLANKED.sub(_blank, text), _PAIRED, lambda head: _CLOSERS[(head.lastindex or 0) - 1], _blank_pair)
     text = _DIALOGUE.sub(_blank_dialogue, _name_regions(_between(text, _FENCE, _end_of, _open_fence)))
     closed = {tag[2] for tag in _TAG.finditer(text) if tag[1] or tag[0].endswith("/>")}
@@ -62,6 +68,28 @@ def read_document(source: str) -> Document:
     if sum(1 for tag in tags if tag[2].lower() not in _INLINE) >= 3:
         return _from_markup(text, tags)
     return Document(_TAG.sub(lambda tag: _blank(tag) if tag[1] or _is_markup(tag[2], closed) else tag[0], text))
+
+
+def _unwrapped(text: str) -> str:
+    """Take a prompt out of JSON or YAML that it is a value of, each character in its place."""
+    if text.lstrip()[:1] in ("{", "[") and text.count("\\n") > 3:
+        kept = [
+            m.span(2) for m in _JSON_TEXT.finditer(text) if m[1] not in ("description", "name") and m[2].count(" ") > 3
+        ]
+        out = list(_spaces(text))
+        for start, end in kept:
+            said = _ESCAPED.sub(lambda m: " \n" if m[1] == "n" else f" {m[1]}", text[start:end])
+            out[start - 1 : end] = "\n" + said  # the quotation mark becomes the end of a line
+        return "".join(out)
+    if len(re.findall(r"^ *[\w-]+:[ \t]*[>|][+-]?[ \t]*$", text, re.MULTILINE)) > 1:
+        text = re.sub(r'^( *- )"([^"\n]+)"[ \t]*$', r"\1\2  ", _YAML_DATA.sub(_blank, text), flags=re.MULTILINE)
+        return _YAML_KEY.sub(_yaml_heading, text)
+    return text
+
+
+def _yaml_heading(key: re.Match[str]) -> str:
+    heading = f"{'#' * max(1, min(6, len(key[1]) // 2))} {key[2]}"
+    return heading.ljust(len(key[0])) if len(heading) <= len(key[0]) else key[0]
 
 
 def _between(

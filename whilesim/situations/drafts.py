@@ -185,7 +185,10 @@ class _Drafter:
     def _rules_in(self, start: int, end: int) -> list[tuple[int, int]]:
         """Return an item whole, or in parts when two or more sentences are rules on their own; facts left out."""
         parts = self._sentences(start, end)
-        alone = [said.strong and not said.starts("anaphor", "exception") for said, _, _ in parts]
+        alone = [
+            (said.strong or said.main_has("statement")) and not said.starts("anaphor", "exception")
+            for said, _, _ in parts
+        ]
         rules: list[tuple[int, int]] = []
         growing, firm = False, False
         for (said, first, last), strong in zip(parts, alone, strict=True):
@@ -292,7 +295,8 @@ class _Drafter:
         if (role == "forbid" and (mark or not said.strong)) or re.search(r"[❌✖✗✘🚫⛔👎]|:(?:x|no)", mark):
             return "must_not"
         role = role_of(said.key[0]) if said.key and role_of(said.key[0]) in DUTIES else role
-        if role == "handoff" and not (said.orders or said.starts("must_not")):
+        denied = said.starts("must_not") or (block.kind == "paragraph" and said.main_has("must_not"))
+        if role == "handoff" and not (said.orders or denied):
             return "handoff"
         states = said.amount or shared("conditional").match("".join(block.headings[-1:]))  # 'When we refund'
         duty = lead.type == "must" or TOOL_LINE.match(said.text) or (role in DUTIES and not states)
@@ -314,11 +318,7 @@ def _is_do_and_dont(header: tuple[str, ...]) -> bool:
 
 def _is_generic(text: str, said: Unit) -> bool:
     plain = unit(re.sub(r"^[\W\d_]+|[\W_]+$", "", text), said.language)
-    named = [
-        cue(said.language, "lead_generic"),
-        cue(said.language, "generic_heading"),
-        cue("en", "generic_heading"),
-    ]
+    named = [cue(said.language, "lead_generic"), cue(said.language, "generic_heading"), cue("en", "generic_heading")]
     told = plain.starts("persona", "intro") or shared("greetings").match(plain.text)
     return bool(told) or any(p.fullmatch(plain.text) for p in named)
 

@@ -182,7 +182,9 @@ class Unit:
         if self.main_has("must_not"):
             return "must_not"
         if not self.main_has("must"):
-            if self.main_has("only") and (self.has("may") or self.amount):
+            only = cue(self.language, "only").search(self._main)
+            stated = only and cue(self.language, "statement").search(self._main, 0, only.start())
+            if only and (self.has("may") or self.amount or stated):  # 'Vehicles are admitted only ...'
                 return "condition"
             if self.main_has("may"):
                 return "may"
@@ -201,14 +203,11 @@ def _english() -> dict[str, Any]:
     sets = {name: frozenset(words[name]) for name in names}
     leading = rf"(?:{'|'.join(words['leading'])})\b[^,:;.!?]{{0,160}}[,:]\s*"
     adverbs = "|".join(words["adverbs"])
-    return sets | {
-        "leading": re.compile(leading, re.IGNORECASE),
-        "adverbs": re.compile(adverbs, re.IGNORECASE),
-    }
+    return sets | {"leading": re.compile(leading, re.IGNORECASE), "adverbs": re.compile(adverbs, re.IGNORECASE)}
 
 
 _BESIDE = re.compile(  # 'For older rides say politely that': an order behind a phrase without its comma
-    r"(?:for|in|at|before|after|with|on) (?:(?!to\b|who\b|that\b|which\b|they\b|you\b|we\b|is\b|are\b|can\b|must\b)[\w'’-]+ ){1,4}"
+    r"^(?:for|in|at|before|after|with|on) (?:(?!to\b|who\b|that\b|which\b|they\b|you\b|we\b|is\b|are\b|can\b|must\b)[\w'’-]+ ){1,4}"
     r"(?=(?:ask|say|tell|offer|send|give|use|call|check|keep|get|add|wait|explain|inform|apologi[sz]e|take|make|do)"
     r"(?: \w+ly)? (?:the|a|an|them|it|that|if|whether|for|also|only|no|not|at|your|their|us|him|her)\b)",
     re.IGNORECASE,

@@ -86,6 +86,8 @@ def _document(text: str) -> Document:
         found = "empty" if isinstance(text, str) else f"of type {type(text).__name__}"
         msg = f"the policy is {found}, and must be the text that the agent follows. Type: Path('policy.md').read_text()"
         raise InputError(msg)
+    if re.fullmatch(r"\S+\.(?:md|mdx|txt|rst|html?|ya?ml|json|docx?|pdf|j2|jinja2?)", text.strip()):
+        raise InputError(f"the policy is {text!r}, the name of a file. Type its text: Path({text!r}).read_text()")
     return read_document(text)
 
 

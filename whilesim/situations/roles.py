@@ -21,8 +21,7 @@ DUTIES = ("rules", "procedure", "handoff", "forbid")
 TOOL_LINE = re.compile(r"`?(?<!\w)[a-z][^\W_]*_\w+`?\s*(?:\([^()]*\))?`?\s*(?:[:–—]|-(?=\s))\s*")
 """A line that describes a tool: ``get_order(id): ...``."""
 _TOOL_DUTY = re.compile(
-    r"\b(?:must|always|should)\b|\bonly (?:after|when|if|for|once|with)\b|(?:^|[.;]\s+)(?:only|before)\b",
-    re.IGNORECASE,
+    r"\b(?:must|always|should)\b|\bonly (?:after|when|if|for|once|with)\b|(?:^|[.;]\s+)(?:only|before)\b", re.IGNORECASE
 )
 
 

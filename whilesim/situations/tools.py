@@ -54,11 +54,7 @@ class Tool:
         """Return the tool in OpenAI's wrapped form."""
         return {
             "type": "function",
-            "function": {
-                "name": self.name,
-                "description": self.description,
-                "parameters": dict(self.parameters),
-            },
+            "function": {"name": self.name, "description": self.description, "parameters": dict(self.parameters)},
         }
 
 
