@@ -18,6 +18,7 @@ from whilesim.conversations.said import mend, slips_of
 from whilesim.conversations.scripted import FAULTS, ScriptedAgent
 from whilesim.conversations.scripted_customer import ScriptedCustomer
 from whilesim.conversations.wording import participle
+from whilesim.core.jsontext import loads
 from whilesim.core.templates import load_words
 from whilesim.situations.axes import Situation
 from whilesim.situations.tools import Tool, parse_tools
@@ -235,3 +236,12 @@ def test_who_asks_for_a_person_twice_is_put_through() -> None:
     )
     trace = talk(Shelf(), card)
     assert called(trace)[-1] == "call_librarian"
+
+
+def test_a_hand_off_that_asks_for_a_choice_is_given_one() -> None:
+    choice = {"type": "string", "enum": ["front_desk", "returns"]}
+    schema = {"type": "object", "properties": {"team": choice, "why": {"type": "string"}}, "required": ["team", "why"]}
+    desk = {"name": "hand_over", "description": "Hand the conversation over to a human.", "parameters": schema}
+    card = replace(CARD, opening="Put me through to a person at returns, please. I want a human.")
+    trace = talk(Shelf(), card, tools=parse_tools([desk]))
+    assert [loads(c.arguments)["team"] for c in trace.calls] == ["returns"]

@@ -18,6 +18,7 @@ from whilesim.situations.axes import Situation
 from whilesim.situations.policy import Clause, Policy, parse_policy
 from whilesim.situations.tools import parse_tools
 from whilesim.world.entities import infer_world
+from whilesim.world.kinds import describe_field
 from whilesim.world.live import live
 from whilesim.world.mock import MockWorld
 from whilesim.world.oracle import build_oracle
@@ -629,3 +630,17 @@ def test_a_kind_that_is_said_to_belong_to_nothing_known_belongs_to_nobody() -> N
     model = infer_world(parse_tools(given), None, WorldSpec(entities={"line": {"parent": "castle"}}))
     assert model.kinds["line"].parent == ""
     assert MockWorld(parse_tools(given), None, None, 0, model=model).records["line"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "role"),
+    [
+        ({"type": "string", "format": "date-time"}, "moment"),
+        ({"type": "string", "description": "ISO date and time"}, "moment"),
+        ({"type": "string", "description": "The new date of the visit"}, "date"),
+        ({"type": "string", "format": "email"}, "email"),
+        ({"type": "string", "description": "How the visit begins"}, "word"),
+    ],
+)
+def test_what_a_schema_states_counts_where_a_name_says_nothing(schema: dict[str, str], role: str) -> None:
+    assert describe_field("start", schema, "").role == role

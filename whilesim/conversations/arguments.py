@@ -9,12 +9,13 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
 
+from whilesim.cards.speech import stem
 from whilesim.chat.messages import Message
 from whilesim.conversations.reading import Result, asks_go_ahead, leaves, overlap
 from whilesim.conversations.said import Wanted, is_key, option_said, tokens_in, value_said, wanted
 from whilesim.conversations.wording import plain, split_name, target_key
 from whilesim.core.templates import load_words
-from whilesim.core.text import name_words, shorten
+from whilesim.core.text import name_words, shorten, words
 from whilesim.situations.tools import Tool
 from whilesim.world.kinds import is_parameter, role_of
 
@@ -68,9 +69,16 @@ class Known:
         for name in [n for n in found if n.startswith("new_") and found.get(n[4:]) == found[n]]:
             del found[name]  # nobody exchanges a thing for itself
         if tool.effect == "handoff":  # what a person is told is the request itself
-            texts = [n for n in wants if schema["properties"].get(n, {}).get("type", "string") == "string"]
-            found |= {n: shorten(self.request, 160) for n in texts if n not in found}
+            texts = {n: p for n in wants if (p := schema["properties"].get(n, {})).get("type", "string") == "string"}
+            found |= {n: self._for_a_person(part) for n, part in texts.items() if n not in found}
         return found, [name for name in wants if name not in found]
+
+    def _for_a_person(self, part: Mapping[str, Any]) -> str:
+        """Return the request, or the option that shares most words with it: the first where none does."""
+        options, heard = [str(o) for o in part.get("enum") or ()], {stem(w) for w in words(self.heard)}
+        return max(options, key=lambda o: len(heard & {stem(w) for w in name_words(o)}), default="") or shorten(
+            self.request, 160
+        )
 
     def find(self, name: str, part: Mapping[str, Any], tool: Tool) -> Any:
         """Find one argument's value, or None."""

@@ -45,9 +45,7 @@ class Progress:
             self._bar.update(rows - self._bar.n)
         elif self._shows and now - self._told >= _EVERY:
             self._told = now
-            of = left = ""
-            if self._total is not None:
-                of = f"/{self._total}"
+            of, left = "" if self._total is None else f"/{self._total}", ""
             if self._total is not None and rows:  # before the first one nobody knows
                 left = f", about {(now - self._began) / rows * (self._total - rows) / 60:.0f} min left"
             print(f"whilesim: {rows}{of} rows, {self._describe(clean, throttle, now)}{left}", file=sys.stderr)

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from whilesim.cards.speech import listed
 from whilesim.chat.messages import Message, ToolCall
 from whilesim.conversations.arguments import Known
 from whilesim.conversations.intent import answer_further, asking, asks_person, closes, open_toolbox
@@ -22,7 +23,7 @@ from whilesim.conversations.players import Context
 from whilesim.conversations.reading import Result, asks_go_ahead, read_results, reason_of
 from whilesim.conversations.said import SHAPES, is_key, wanted
 from whilesim.conversations.searching import LOOKUPS, RETRIES, Search, facts_of
-from whilesim.conversations.wording import asked_for, deed_phrase, listed, plain, split_name, spoken, target_key
+from whilesim.conversations.wording import asked_for, deed_phrase, plain, split_name, spoken, target_key
 from whilesim.core.jsontext import dumps
 from whilesim.core.seeds import chance, derive, pick
 from whilesim.core.templates import load_words

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from whilesim.cards.speech import listed
 from whilesim.conversations.arguments import Known, rows
 from whilesim.conversations.intent import stem
 from whilesim.conversations.reading import Result, leaves
 from whilesim.conversations.said import is_key, wanted
-from whilesim.conversations.wording import PARTIES, listed, participle, plain, split_name, spoken, target_key
+from whilesim.conversations.wording import PARTIES, participle, plain, split_name, spoken, target_key
 from whilesim.core.text import name_words, shorten, words
 from whilesim.situations.tools import Tool
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
 
+from whilesim.cards.speech import listed
 from whilesim.conversations.said import is_key, wanted
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
@@ -75,11 +76,6 @@ def asked_for(name: str, schema: Mapping[str, Any]) -> str:
         return f"the {' '.join(parts[:-1])}s"
     choices = f" ({' or '.join(want.options)})".replace("_", " ") if 1 < len(want.options) < 6 else ""
     return f"the {plain(name)}{choices}"
-
-
-def listed(items: Sequence[str]) -> str:
-    """Join names as a sentence does: a, b and c."""
-    return ", ".join(items[:-1]) + " and " + items[-1] if len(items) > 1 else "".join(items)
 
 
 def spoken(value: Any) -> str:

@@ -67,6 +67,11 @@ class Kind:
     """Records in the world at the start; for a child, records for each parent."""
     why: str = ""
 
+    @property
+    def statuses(self) -> tuple[str, ...]:
+        """The words of its status field; empty where it has none, or any will do."""
+        return self.fields[self.status].options if self.status else ()
+
 
 def kind_of_key(argument: str, kinds: Container[str]) -> tuple[str, bool]:
     """Return the kind among ``kinds`` that an argument names, and whether it names several."""
@@ -137,6 +142,9 @@ def role_of(name: str) -> str:
     return next((r for r in ("money", "count") if any(p in roles[r] for p in parts)), "word")
 
 
+_FORMATS = {"date-time": "moment", "date": "date", "time": "time", "email": "email", "uri": "url"}
+
+
 def describe_field(name: str, schema: Mapping[str, Any], why: str, depth: int = 0) -> Field:
     """Make a field of an argument's or a reply's schema; what is nested more than four deep is left out."""
     told = str(schema.get("description", ""))
@@ -156,6 +164,10 @@ def describe_field(name: str, schema: Mapping[str, Any], why: str, depth: int = 
     example = example_of(schema)
     if role in ("word", "time", "date", "name") and (dated := pattern("dated").match(example)):
         role = "moment" if dated[1] else "date"
+    if role == "word" and (
+        stated := _FORMATS.get(str(schema.get("format", "")).lower()) or pattern("moment").search(told)
+    ):
+        role = stated if isinstance(stated, str) else "moment" if stated[1] else "date"
     seen = tuple(map(str, schema.get("examples") or ()))
     return Field(
         name=name, role=role, type=kind, options=options, example=example, seen=seen, link=noun, inner=inner, why=why
