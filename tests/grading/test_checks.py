@@ -88,8 +88,8 @@ def test_claims_in_other_languages_are_not_measured_and_ids_still_are(demo_tools
 
 def test_claimed_tools_are_named_whether_true_or_not(demo_tools):
     messages = read_messages(talk("Hi", "I have suspended your line and I will change your plan."))
-    (deed,) = claimed_tools(messages, demo_tools)
-    assert (deed.message_index, deed.tool) == (1, "suspend_line")
+    ((claim, tool),) = claimed_tools(messages, demo_tools)
+    assert (claim.index, tool) == (1, "suspend_line")
     assert claimed_tools(read_messages(talk("Hi", "I can suspend your line.")), demo_tools) == []
 
 

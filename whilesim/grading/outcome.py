@@ -118,10 +118,10 @@ def violations(oracle: Oracle, messages: Sequence[Message], tools: Sequence[Tool
             limit = f" more than {rule.at_most} time(s)" if rule.at_most else ""
             reason = f"{_told(rule)} was called{limit}, which is wrong here."
             found.append(_violation("must_not_call", reason, oracle, hits[rule.at_most].index))
-    for claim in claimed_tools(messages, tools) if oracle.must_not_claim else ():
-        if claim.tool in oracle.must_not_claim:
-            reason = f"The agent says that {claim.tool} was done ({claim.quote!r})."
-            found.append(_violation("must_not_claim", reason, oracle, claim.message_index))
+    for claim, tool in claimed_tools(messages, tools) if oracle.must_not_claim else ():
+        if tool in oracle.must_not_claim:
+            reason = f"The agent says that {tool} was done ({claim.quote!r})."
+            found.append(_violation("must_not_claim", reason, oracle, claim.index))
     return [*found, *_wrong_end(oracle, messages, tools, failed)]
 
 

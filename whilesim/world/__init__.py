@@ -5,9 +5,8 @@
     verbs        what a tool's name says
     kinds        a kind of record and its fields; names and schemas read as such
     discovery    which kinds of record there are, and who the customer is
-    wording      what a description says of a status: before, after, once
     deeds        what one tool does to which record; tools that read
-    writes       tools that change records, the agent's and the customer's own
+    writes       tools that change records, the agent's and the customer's own; their statuses
     model        the whole inferred world as a value, and as YAML
     entities     a world inferred from tools and a policy
     values       one field of one record, drawn by name

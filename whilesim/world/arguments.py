@@ -42,7 +42,7 @@ class Maker:
         if self.deed.action != "change" or not self.record or self.kind is None:
             return
         kind, deed, record = self.kind, self.deed, self.record
-        options = kind.fields[kind.status].options if kind.status else ()
+        options = kind.statuses
         if deed.before and record.get(kind.status) not in deed.before:
             record[kind.status] = deed.before[0]
         elif deed.after and not deed.before and kind.status:

@@ -6,16 +6,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, Literal
+from typing import Any
 
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import pattern, snake, split_list
 from whilesim.world.kinds import Kind, find_field, is_parameter, match_kind, properties, role_of
+from whilesim.world.spec import Action
 from whilesim.world.verbs import Phrase
-
-Action = Literal["get", "list", "find", "answer", "create", "change", "delete", "handoff", "compute"]
 
 _EMPTY = ("detail", "info", "information", "profile", "record", "data")
 
@@ -59,6 +58,16 @@ class Deed:
     """Words of the fields that a reply is cut to; ``id`` alone for the bare key."""
     why: str = ""
     guessed: bool = False
+
+    @property
+    def reads(self) -> bool:
+        """Whether it shows records."""
+        return self.action in ("get", "list", "find")
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes records."""
+        return self.action in ("create", "change", "delete")
 
 
 def read_deed(tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str, keys: Mapping[str, str]) -> Deed:

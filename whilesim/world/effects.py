@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -24,12 +23,12 @@ _OPERATORS: dict[type, Callable[..., Any]] = {
 BUNDLES = ("updates", "changes", "details", "fields")
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Exception):  # noqa: N818  an answer of the world's, and no error
     """Why a tool does not do it, in a problem of the error words and its values."""
 
-    problem: str
-    values: Mapping[str, Any]
+    def __init__(self, problem: str, **values: Any) -> None:
+        super().__init__(problem)
+        self.problem, self.values = problem, values
 
 
 class Effects:
@@ -42,32 +41,35 @@ class Effects:
         self._minutes = 0
 
     def run(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
-        """Do what a tool does; return the value to show, or a refusal. ``changes`` holds what changed."""
+        """Do what a tool does and return the value to show. ``changes`` holds what changed.
+
+        Raises:
+            Refusal: The tool does not do it.
+        """
         self.changes = []
         for value in [v for a, v in arguments.items() if a == deed.body and isinstance(v, Mapping)]:
             arguments = {**arguments, **value}
-        self._minutes += deed.action in ("create", "change", "delete")
-        if refused := self._keys_exist(deed, arguments):
-            return refused
+        self._minutes += deed.writes
+        self._check_keys(deed, arguments)
         return getattr(self, f"_{deed.action}")(deed, arguments)
 
-    def _refuse(self, problem: str, deed: Deed, value: Any = "", **values: Any) -> Refusal:
+    def _refusal(self, problem: str, deed: Deed, value: Any = "", **values: Any) -> Refusal:
         party = self.model.kinds[deed.kind].parent if deed.kind in self.model.kinds else ""
         party = party or self.model.party or "customer"
-        return Refusal(problem, {"kind": deed.kind or "record", "value": value, "party": party, **values})
+        return Refusal(problem, kind=deed.kind or "record", value=value, party=party, **values)
 
-    def _keys_exist(self, deed: Deed, arguments: Mapping[str, Any]) -> Refusal | None:
+    def _check_keys(self, deed: Deed, arguments: Mapping[str, Any]) -> None:
+        """Refuse a call that names records which are not there."""
         for name, value in arguments.items():
             kind, _ = kind_of_key(name, self.model.kinds)
             if not kind or name == deed.key or value in (None, "", []) or self.model.kinds[kind].outbox:
                 continue
             for key in value if isinstance(value, list) else [value]:
                 if not isinstance(key, (dict, list)) and not self.shelf.key(kind, key) and self.shelf.records[kind]:
-                    return Refusal("not_found", {"kind": kind, "value": key, "field": name})
-        return None
+                    raise Refusal("not_found", kind=kind, value=key, field=name)
 
-    def _record(self, deed: Deed, arguments: Mapping[str, Any]) -> str | Refusal:
-        """Return the key of the record that a call names, or why it cannot be had."""
+    def _record(self, deed: Deed, arguments: Mapping[str, Any]) -> str:
+        """Return the key of the record that a call names."""
         kind = self.model.kinds[deed.kind]
         if not deed.key:
             if deed.owner and deed.owner in arguments and kind.parent:
@@ -76,16 +78,17 @@ class Effects:
                     return next(iter(owned))
             records, fits = self.shelf.records[deed.kind], deed.before
             waiting = (k for k in self.shelf.mine(deed.kind) if not fits or records[k].get(kind.status) in fits)
-            problem = "none" if deed.before else "not_found"
-            return next(waiting, "") or self._refuse(problem, deed, expected=" or ".join(deed.before))
+            if not (key := next(waiting, "")):
+                raise self._refusal("none" if deed.before else "not_found", deed, expected=" or ".join(deed.before))
+            return key
         key = self.shelf.key(deed.kind, arguments.get(deed.key, ""))
         if not key:
-            return self._refuse("not_found", deed, arguments.get(deed.key, ""), field=deed.key)
+            raise self._refusal("not_found", deed, arguments.get(deed.key, ""), field=deed.key)
         parent = kind_of_key(deed.owner, self.model.kinds)[0] if deed.owner in arguments else ""
         record = self.shelf.records[deed.kind][key]
         mine = record.get(self.model.kinds[parent].key) if parent else None
         if mine is not None and str(mine) != self.shelf.key(parent, arguments[deed.owner]):
-            return self._refuse("wrong_owner", deed, key)
+            raise self._refusal("wrong_owner", deed, key)
         return key
 
     def _get(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
@@ -93,12 +96,10 @@ class Effects:
             for kind in self.model.kinds:
                 if found := self.shelf.key(kind, arguments.get("id", "")):
                     return self.shelf.view(kind, found)
-            return Refusal("not_found", {"kind": "record", "value": arguments.get("id", "")})
+            raise Refusal("not_found", kind="record", value=arguments.get("id", ""))
         if not deed.kind:
             return self._answer(deed, arguments)
         key = self._record(deed, arguments)
-        if isinstance(key, Refusal):
-            return key
         shown = self.shelf.cut(deed, self.shelf.view(deed.kind, key), deed.kind)
         return {**arguments, **shown} if deed.kind == "session" else shown
 
@@ -137,7 +138,7 @@ class Effects:
         if self.model.kinds[deed.kind].catalogue or not isinstance(found, list):
             return found
         if not found:
-            return self._refuse("not_found", deed, field=next(iter(deed.by), "id"))
+            raise self._refusal("not_found", deed, field=next(iter(deed.by), "id"))
         return found[0] if len(found) == 1 else found
 
     def _answer(self, _deed: Deed, arguments: Mapping[str, Any]) -> Any:
@@ -155,15 +156,15 @@ class Effects:
             value = round(float(_evaluate(ast.parse(text.strip(), mode="eval").body)), 2)
             return str(int(value) if value.is_integer() else value)
         except (ValueError, SyntaxError, ZeroDivisionError, OverflowError, MemoryError, RecursionError):
-            return Refusal("expression", {})
+            raise Refusal("expression") from None
 
     def _create(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
         kind = self.model.kinds[deed.kind]
         if kind.key in arguments and self.shelf.key(deed.kind, arguments[kind.key]) and deed.key == kind.key:
-            return self._refuse("exists", deed, arguments[kind.key])
+            raise self._refusal("exists", deed, arguments[kind.key])
         wrong = [v for a, v in arguments.items() if "amount" in a and type(v) in (int, float) and v <= 0]
         if wrong:
-            return self._refuse("positive", deed, wrong[0])
+            raise self._refusal("positive", deed, wrong[0])
         above = self.model.kinds.get(kind.parent)
         owner = self.shelf.key(kind.parent, arguments.get(deed.owner or above.key, "")) if above else ""
         if above and not owner:
@@ -185,9 +186,9 @@ class Effects:
             key = str(arguments[deed.key])
             self.shelf.records[deed.kind][key] = record
         if kind.status:
-            options = kind.fields[kind.status].options
             words = load_words("world_values")["opening"]
-            opening = next((o for w in words for o in options if o.lower() == w), options[0] if options else "open")
+            usual = (o for w in words for o in kind.statuses if o.lower() == w)
+            opening = next(usual, next(iter(kind.statuses), "open"))
             record[kind.status] = deed.after or (arguments.get(kind.status) or opening)
         now, days = self._now(), next((v for a, v in arguments.items() if a.endswith("days") and type(v) is int), 0)
         told = {f.name: f.role for f in kind.fields.values() if f.name not in deed.sets.values()}
@@ -202,18 +203,13 @@ class Effects:
     def _delete(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
         keys = [self._record(deed, arguments)] if deed.key else list(self.shelf.records[deed.kind])
         for key in keys:
-            if isinstance(key, Refusal):
-                return key
             gone = self.shelf.records[deed.kind].pop(key)
             self.changes.append(Change(call="", kind=deed.kind, id=key, field="", before=gone, after=None))
         return {"status": "success"}
 
     def _change(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
         key = self._record(deed, arguments)
-        if isinstance(key, Refusal):
-            return key
-        if refused := self.refusal(deed, key, arguments):
-            return refused
+        self._check_change(deed, key, arguments)
         record = self.shelf.records[deed.kind][key]
         new = self.outcome(deed, record, arguments)
         for target, value in new.items():
@@ -227,39 +223,38 @@ class Effects:
             self.done.add((deed.tool, key))
         return {f: record.get(f) for f in new} if deed.kind == "session" else self.shelf.view(deed.kind, key)
 
-    def refusal(self, deed: Deed, key: str, arguments: Mapping[str, Any]) -> Refusal | None:
-        """Return why a change is refused now, or None."""
+    def _check_change(self, deed: Deed, key: str, arguments: Mapping[str, Any]) -> None:
+        """Refuse a change that the record's status or the amounts do not allow now."""
         kind, record = self.model.kinds[deed.kind], self.shelf.records[deed.kind][key]
         status = str(record.get(kind.status, "")) if kind.status else ""
         if deed.after and status == deed.after and deed.after not in deed.before:
-            return self._refuse("already", deed, key, status=status)
+            raise self._refusal("already", deed, key, status=status)
         if deed.before and status not in deed.before:
-            return self._refuse("bad_status", deed, key, status=status, expected=" or ".join(deed.before))
+            raise self._refusal("bad_status", deed, key, status=status, expected=" or ".join(deed.before))
         if (deed.tool, key) in self.done:
-            return self._refuse("once", deed, key)
+            raise self._refusal("once", deed, key)
         switched = {f: switch(kind, f, v) for f, v in deed.fixed.items() if str(v).startswith("@switch")}
         if switched and all(record.get(f) == v for f, v in switched.items()) and not deed.sets:
-            return self._refuse("already", deed, key, status=str(next(iter(switched.values()))))
+            raise self._refusal("already", deed, key, status=str(next(iter(switched.values()))))
         mine = self.shelf.owned(kind.name, record) if deed.sole else ()
         if any(k != key and self.shelf.records[kind.name][k].get(kind.status) == deed.sole for k in mine):
-            return self._refuse("sole", deed, key, status=deed.sole)
-        return self._amounts(deed, record, arguments)
+            raise self._refusal("sole", deed, key, status=deed.sole)
+        self._check_amounts(deed, record, arguments)
 
-    def _amounts(self, deed: Deed, record: Mapping[str, Any], arguments: Mapping[str, Any]) -> Refusal | None:
+    def _check_amounts(self, deed: Deed, record: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
         for argument in (*deed.checks, *deed.adds):
             given = arguments.get(argument)
             if not isinstance(given, (int, float)):
                 continue
             if given <= 0:
-                return self._refuse("positive", deed, given)
+                raise self._refusal("positive", deed, given)
             due = record.get(deed.checks.get(argument, ""))
             if isinstance(due, (int, float)):
                 field = deed.checks[argument].replace("_", " ")
                 if "refund" in deed.verb and given > due + 0.005:
-                    return self._refuse("excess", deed, given, field=field, expected=due)
+                    raise self._refusal("excess", deed, given, field=field, expected=due)
                 if "refund" not in deed.verb and abs(given - due) > 0.005:
-                    return self._refuse("amount", deed, given, field=field, expected=due)
-        return None
+                    raise self._refusal("amount", deed, given, field=field, expected=due)
 
     def outcome(self, deed: Deed, record: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return field to value as they are after a change."""

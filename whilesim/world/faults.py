@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from whilesim.core.jsontext import dumps
 from whilesim.core.seeds import chance, derive, pick
@@ -40,15 +40,6 @@ class Voice:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """What happens to one call before or after the tool's own work."""
-
-    kind: Literal["timeout", "malformed", "permission_denied", "stale"]
-    applies: bool
-    """Whether the tool's work is done although the caller is not told."""
-
-
-@dataclass(frozen=True, slots=True)
 class FaultPlan:
     """When one tool of a situation fails."""
 
@@ -57,29 +48,26 @@ class FaultPlan:
     failures: int
     """How many calls fail before one works; -1 for all."""
     applied: bool
+    """Whether the tool's work is done although the caller is not told."""
 
     @property
     def persists(self) -> bool:
         """Whether no call of this tool ever works."""
         return self.failures < 0
 
-    def at(self, tool: str, earlier: int) -> Fault | None:
-        """Return the fault that the tool's next call meets, after ``earlier`` calls of it."""
-        if tool != self.tool or self.condition in ("success", ""):
-            return None
-        if not self.persists and earlier >= self.failures:
-            return None
-        return Fault(self.condition, self.applied)  # type: ignore[arg-type]
+    def at(self, tool: str, earlier: int) -> str:
+        """Return the condition that the tool's next call meets, after ``earlier`` calls of it: ``success`` or what fails."""
+        fails = tool == self.tool and (self.persists or earlier < self.failures)
+        return self.condition if fails else "success"
 
 
-def plan_faults(values: Mapping[str, str], seed: int, *, writes: bool, readable: bool) -> FaultPlan:
+def plan_faults(values: Mapping[str, str], seed: int, *, readable: bool) -> FaultPlan:
     """Draw how the situation's tool fails.
 
     Args:
         values: The situation's axis values.
         seed: Decides whether the failure passes on retry, and when.
-        writes: Whether the tool changes records.
-        readable: Whether another tool can show what it changed.
+        readable: Whether the tool changes records, and another one can show what it changed.
     """
     condition = values.get("tool_condition", "success")
     tool = values.get("tool", "")
@@ -87,7 +75,7 @@ def plan_faults(values: Mapping[str, str], seed: int, *, writes: bool, readable:
         return FaultPlan(tool, condition, -1, applied=False)
     if condition in ("timeout", "malformed"):
         persists = chance(0.35, seed, f"{condition} persists")
-        lost = writes and readable and not persists and chance(0.3, seed, "timeout applied")
+        lost = readable and not persists and chance(0.3, seed, "timeout applied")
         return FaultPlan(tool, condition, -1 if persists else 1, applied=condition == "malformed" or lost)
     if condition == "stale":
         return FaultPlan(tool, condition, 1 + derive(seed, "stale count") % 2, applied=False)

@@ -7,6 +7,7 @@ record is gone, the deed is already done, it has a double, or work on it was beg
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,7 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.world.arguments import USUAL, Maker
 from whilesim.world.deeds import Deed
-from whilesim.world.effects import BUNDLES, Effects
+from whilesim.world.effects import BUNDLES, Effects, Refusal
 from whilesim.world.kinds import TELLING, is_value, kind_of_key, properties, role_of
 from whilesim.world.lookups import Shelf
 from whilesim.world.records import add_note, rotate
@@ -169,7 +170,7 @@ def _say(value: Any) -> str:
 
 
 def _plain(name: str) -> str:
-    return _SPOKEN.get(role_of(name), " ".join(name_words(name))) if name not in ("address",) else "address"
+    return _SPOKEN.get(role_of(name), " ".join(name_words(name)))
 
 
 def _identity(shelf: Shelf, party: str, seed: int) -> dict[str, str]:
@@ -214,7 +215,8 @@ def _bring_about(
         key = shelf.key(kind, arguments.get(deed.owner, "")) if of_owner else key
         _remove(shelf, kind, key)
     elif state == "already_acted_on":
-        Effects(shelf).run(deed, arguments)
+        with suppress(Refusal):
+            Effects(shelf).run(deed, arguments)
         key = next(reversed(records), "") if deed.action == "create" else key
     elif state == "duplicate" and key in records:
         _double(shelf, deed, key, facts, seed)

@@ -12,17 +12,14 @@ from whilesim.core.text import fold
 from whilesim.world.deeds import Deed, tells
 from whilesim.world.kinds import Kind, kind_of_key, role_of
 from whilesim.world.model import WorldModel
-from whilesim.world.records import Records, Store
+from whilesim.world.records import Store
 
 
 class Shelf(Store):
     """The records of one world, and how they are read."""
 
-    def __init__(self, model: WorldModel, records: Records, seed: int) -> None:
-        super().__init__(model, records, seed)
-        self.party = ""
-        """Key of the situation's customer: whom a tool means that names nobody."""
-        self._children, self._expanded = _children_of(model), _expanded_of(model)
+    party = ""
+    """Key of the situation's customer: whom a tool means that names nobody."""
 
     def key(self, kind: str, value: Any) -> str:
         """Return the key under which a record stands; empty when it does not."""
@@ -54,13 +51,13 @@ class Shelf(Store):
         """Return a record as it reads now: its own fields, the keys of what belongs to it, what it links to."""
         kind, record = self.model.kinds[name], self.records[name][key]
         shown = dict(record)
-        for listed, child, whole in self._children.get(name, ()):
+        for listed, child, whole in _children_of(self.model).get(name, ()):
             found, drop = self.children(child, name, key), (kind.key, "updated_at", "notes")
             if found and whole:
                 shown[listed] = [{f: v for f, v in r.items() if f not in drop} for r in found.values()]
             elif found or not self.model.kinds[child].outbox:
                 shown[listed] = [r.get(self.model.kinds[child].key) for r in found.values()]
-        for field, linked in self._expanded.get(name, ()):
+        for field, linked in _expanded_of(self.model).get(name, ()):
             if isinstance(record.get(field), list):
                 shown[field] = [self._brief(linked, str(k)) for k in record[field]]
                 prices = [row["price"] for row in shown[field] if isinstance(row.get("price"), (int, float))]
@@ -86,7 +83,9 @@ class Shelf(Store):
         """Whether a record has what is looked for, compared as people write it."""
         role = role_of(field.split(".")[-1])
         found = list(_values(record, field, role))
-        for _, child, _ in self._children.get(name, ()) if role == "phone" and name == self.model.party else ():
+        for _, child, _ in (
+            _children_of(self.model).get(name, ()) if role == "phone" and name == self.model.party else ()
+        ):
             rows = self.children(child, name, str(record.get(self.model.kinds[name].key))).values()
             found += [v for r in rows for f, v in r.items() if role_of(f) == "phone"]
         found = found or _names(record, role)
@@ -129,9 +128,8 @@ class Shelf(Store):
                 if "." not in field and role_of(field) not in ("text", "word", "name"):
                     self.records[kind.name][key][field] = value
             if kind.status:
-                options = kind.fields[kind.status].options
-                free = (o for o in options if o.lower() in ("available", "active"))
-                self.records[kind.name][key][kind.status] = next(free, next(iter(options), "available"))
+                free = (o for o in kind.statuses if o.lower() in ("available", "active"))
+                self.records[kind.name][key][kind.status] = next(free, next(iter(kind.statuses), "available"))
             keys.append(key)
         return keys
 
@@ -155,7 +153,7 @@ class Shelf(Store):
 def _children_of(model: WorldModel) -> dict[str, list[tuple[str, str, bool]]]:
     """Kind to (name of the list, child kind, whether children show whole)."""
     found: dict[str, list[tuple[str, str, bool]]] = {}
-    got = {d.kind for d in model.deeds.values() if d.action in ("get", "list", "find")}
+    got = {d.kind for d in model.deeds.values() if d.reads}
     for child in model.kinds.values():
         if child.parent in model.kinds and child.key and not child.single:
             fields = model.kinds[child.parent].fields

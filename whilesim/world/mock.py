@@ -18,6 +18,7 @@ from whilesim.core.seeds import derive
 from whilesim.situations.axes import Situation
 from whilesim.situations.policy import Policy, parse_policy
 from whilesim.situations.tools import Tool, parse_tools
+from whilesim.world.deeds import Deed
 from whilesim.world.effects import Effects, Refusal
 from whilesim.world.entities import infer_world
 from whilesim.world.faults import FaultPlan, Voice, garble, plan_faults
@@ -25,7 +26,7 @@ from whilesim.world.focus import Focus, build_focus
 from whilesim.world.lookups import Shelf
 from whilesim.world.model import WorldModel
 from whilesim.world.records import build_records
-from whilesim.world.replies import Shaper, check_of
+from whilesim.world.replies import check_of, shape_reply
 from whilesim.world.spec import WorldSpec
 
 __all__ = ["Focus", "MockWorld", "World", "WorldCall"]
@@ -93,7 +94,6 @@ class MockWorld:
         self._shelf = Shelf(model, build_records(model, self._seed), self._seed)
         self._effects = Effects(self._shelf)
         self._faults, self.focus, self._old = _set_up(self._shelf, values, agent, self._seed)
-        self._shaper = Shaper(model, self._seed)
         self._counts: dict[str, int] = {}
         self.log: list[WorldCall] = []
 
@@ -127,25 +127,25 @@ class MockWorld:
             return self._voice.say("unknown_tool", name=name), True, ()
         if given is None:
             return self._voice.say("not_json"), True, ()
-        tool, deed = self.model.tools[name], self.model.deeds[name]
         if wrong := check_of(self.model, name)(given):
             return self._voice.say("invalid", field=wrong[0], detail=wrong[1]), True, ()
         count = self._counts.get(name, 0)
         self._counts[name] = count + 1
-        fault = self._faults.at(name, count) if name in self._agent else None
-        if fault and fault.kind in ("timeout", "permission_denied") and not fault.applies:
-            return self._voice.say("timeout" if fault.kind == "timeout" else "permission"), True, ()
-        result = self._effects.run(deed, given)
+        met = self._faults.at(name, count) if name in self._agent else "success"
+        if met in ("timeout", "permission_denied") and not self._faults.applied:
+            return self._voice.say("timeout" if met == "timeout" else "permission"), True, ()
+        try:
+            result = self._effects.run(self.model.deeds[name], given)
+        except Refusal as refused:
+            return self._voice.say(refused.problem, **refused.values), True, ()
         changes = tuple(self._effects.changes)
-        if isinstance(result, Refusal):
-            return self._voice.say(result.problem, **result.values), True, ()
-        old = self._old if fault and fault.kind == "stale" else None
+        old = self._old if met == "stale" else None
         if old and isinstance(result, dict) and result.get(old[0]) == old[1]:
             result = {**result, **{f: v for f, v in old[2].items() if f in result}}
-        reply = self._shaper.shape(tool, deed, result, given)
-        if fault and fault.kind == "timeout":
+        reply = shape_reply(self.model, self._seed, name, result, given)
+        if met == "timeout":
             return self._voice.say("timeout"), True, changes
-        if fault and fault.kind == "malformed":
+        if met == "malformed":
             return garble(reply, self._seed, count), True, changes
         return reply, False, changes
 
@@ -168,22 +168,20 @@ def _set_up(shelf: Shelf, values: dict[str, str], agent: Sequence[Tool], seed: i
     values.setdefault("tool", agent[0].name)
     deed = model.deeds[values["tool"]]
     focus = build_focus(shelf, values, seed)
-    writes = deed.action in ("create", "change", "delete")
-    readable = writes and any(d.kind == deed.kind and d.action in ("get", "list", "find") for d in model.deeds.values())
-    faults = plan_faults(values, seed, writes=writes, readable=readable)
-    stale = faults.condition == "stale" and focus.kind and focus.id in shelf.records.get(focus.kind, {})
-    old = _older(shelf, focus, seed) if stale else None
+    faults = plan_faults(
+        values, seed, readable=deed.writes and any(d.reads and d.kind == deed.kind for d in model.deeds.values())
+    )
+    stale = faults.condition == "stale" and focus.id in shelf.records.get(deed.kind, {})
+    old = _older(shelf, deed, focus.id or "", seed) if stale else None
     return faults, replace(focus, reachable=focus.reachable and not faults.persists), old
 
 
-def _older(shelf: Shelf, focus: Focus, seed: int) -> tuple[str, Any, dict[str, Any]] | None:
+def _older(shelf: Shelf, deed: Deed, key: str, seed: int) -> tuple[str, Any, dict[str, Any]] | None:
     """Let the focal record change shortly before the conversation, and keep what it said before."""
-    assert focus.kind is not None
-    assert focus.id is not None
-    kind, record = shelf.model.kinds[focus.kind], shelf.records[focus.kind][focus.id]
-    shown = shelf.cut(shelf.model.deeds[focus.tool], shelf.view(focus.kind, focus.id), focus.kind)
+    kind, record = shelf.model.kinds[deed.kind], shelf.records[deed.kind][key]
+    shown = shelf.cut(deed, shelf.view(deed.kind, key), deed.kind)
     before: dict[str, Any] = {}
-    options = kind.fields[kind.status].options if kind.status and kind.status in shown else ()
+    options = kind.statuses if kind.status in shown else ()
     at = options.index(record[kind.status]) if record.get(kind.status) in options else 0
     options = options[at - 1 : at] or options[1:2]  # the one before it
     numbers = [f for f, v in record.items() if type(v) in (int, float) and f != kind.key and f in shown]

@@ -47,17 +47,17 @@ class WorldModel:
             return False
         if deed.action in ("answer", "handoff", "compute") or not deed.kind:
             return True
-        kind, writes = self.kinds[deed.kind], deed.action in ("create", "change", "delete")
+        kind = self.kinds[deed.kind]
         if state == "missing":
             found = deed.action == "find" and (kind.catalogue or deed.kind == self.party)
             return not (deed.key or deed.owner or found) or (kind.catalogue and found)
-        if kind.single or (kind.catalogue and not writes) or deed.action == "list":
+        if kind.single or (kind.catalogue and not deed.writes) or deed.action == "list":
             return True
         if state == "partially_completed":
             return deed.action != "change"
         if state == "already_acted_on":
             again = deed.action != "create" or self.listable(deed.kind)
-            return bool(deed.adds) or not (writes and again)
+            return bool(deed.adds) or not (deed.writes and again)
         told = any(f.role in TELLING or (f.role == "links" and f.link != kind.name) for f in kind.fields.values())
         apart = told and deed.key and self.listable(deed.kind) and deed.action in ("get", "change", "delete")
         return state == "duplicate" and not apart
@@ -66,7 +66,7 @@ class WorldModel:
         """Whether an agent that knows who the customer is can find the customer's records of a kind."""
         if kind not in self.kinds or not self.party or kind == self.party:
             return False
-        reads = [d for d in self.deeds.values() if d.action in ("list", "find", "get")]
+        reads = [d for d in self.deeds.values() if d.reads]
         if any(d.kind == kind and d.action == "list" for d in reads):
             return True
         return self.kinds[kind].parent == self.party and any(d.kind == self.party and d.shows != ("id",) for d in reads)
@@ -81,8 +81,8 @@ class WorldModel:
         for kind in self.kinds.values():
             lines.append(f"  {kind.name}:  # {kind.why}")
             lines += [f"    {word}: {_scalar(v)}" for word, v in (("key", kind.key), ("parent", kind.parent)) if v]
-            if kind.status and (options := kind.fields[kind.status].options):
-                lines.append(f"    status: {dumps(list(options))}  # {kind.fields[kind.status].why}")
+            if kind.statuses:
+                lines.append(f"    status: {dumps(list(kind.statuses))}  # {kind.fields[kind.status].why}")
             lines += [f"    {word}: true" for word in ("catalogue", "single") if getattr(kind, word)]
             lines += [f"    count: {kind.count}", "    fields:" if kind.fields else "    fields: {}"]
             for told in kind.fields.values():

@@ -25,7 +25,6 @@ Applies = Literal["yes", "no", "unknown"]
 
 _NUMBERED = re.compile(r"_\d+$")
 """What a second tool of the same name is told apart by."""
-_READS = ("get", "find", "list")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,21 +100,20 @@ def _of_world(values: Mapping[str, str], deed: Deed, focus: Focus, agents: Seque
         )  # fmt: skip
     called = CallRule(
         name=focus.tool, arguments={deed.key: focus.arguments[deed.key]} if deed.key in focus.arguments else {},
-        instead=_same_reads(deed, agents), shows=str(focus.arguments.get(deed.key) or focus.id or "") if deed.action in _READS else "",
+        instead=_same_reads(deed, agents), shows=str(focus.arguments.get(deed.key) or focus.id or "") if deed.reads else "",
     )  # fmt: skip
     tried = replace(called, arguments={})
     forbidden = _forbidden(deed, focus, agents)
     gone = state in ("missing", "already_acted_on")
     works = condition == "success" or focus.reachable or (gone and condition == "stale")
-    writes = deed.action in ("change", "create", "delete")
-    claim, handed = (focus.tool,) if writes else (), "handed_off" if handoff else ""
-    readable = writes and any(d.kind == deed.kind and d.action in _READS for d in agents)
+    claim, handed = (focus.tool,) if deed.writes else (), "handed_off" if handoff else ""
+    readable = deed.writes and any(d.kind == deed.kind and d.reads for d in agents)
     if state == "missing" and deed.action not in ("answer", "compute"):
         return Oracle(
             must_not_call=forbidden, must_not_claim=claim, ends=_ends("refused", handed, "honest_failure"),
             why="The record the customer speaks of does not exist, so nothing can be done to it, and saying so is the help.",
         )  # fmt: skip
-    if state == "already_acted_on" and writes:
+    if state == "already_acted_on" and deed.writes:
         blocked = condition in ("permission_denied", "timeout", "malformed")
         return _done_already(called, forbidden, deed, agents, ("honest_failure", handed) if blocked else ())
     if not works:
@@ -165,10 +163,10 @@ def _same_reads(deed: Deed, agents: Sequence[Deed]) -> tuple[str, ...]:
     """Return the other tools that show what a reading tool shows, or that go by the same name."""
     base = _NUMBERED.sub("", deed.tool)
     others = [d for d in agents if d.tool != deed.tool]
-    if deed.action not in _READS:
+    if not deed.reads:
         return tuple(d.tool for d in others if _NUMBERED.sub("", d.tool) == base)
     whole = not deed.kind or not deed.shows
-    reads = [d for d in others if d.action in _READS and (not deed.kind or d.kind in (deed.kind, ""))]
+    reads = [d for d in others if d.reads and (not deed.kind or d.kind in (deed.kind, ""))]
     return tuple(d.tool for d in reads if not d.shows or (not whole and set(deed.shows) <= set(d.shows)))
 
 

@@ -103,7 +103,7 @@ class Store:
             elif told.why.startswith("attribute"):
                 record[told.name] = None  # what only an argument tells of is not there before the act
         if kind.name == model.party and kind.status and chance(0.8, *draw.at("usual")):
-            active = (o for o in kind.fields[kind.status].options if o.lower() == "active")
+            active = (o for o in kind.statuses if o.lower() == "active")
             record[kind.status] = next(active, record[kind.status])
         _agree(record, outline, above, draw)
         home: Any = above.get(_outlines(model)[kind.parent].home) if kind.parent in model.kinds else None

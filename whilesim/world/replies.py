@@ -85,23 +85,18 @@ def quick_test(schema: Any) -> Callable[[Any], bool] | None:
     return lambda value: type(value) in types and (not options or value in options)
 
 
-class Shaper:
-    """Writes results as one world's tools would."""
-
-    def __init__(self, model: WorldModel, seed: int) -> None:
-        self._model, self._seed = model, seed
-
-    def shape(self, tool: Tool, deed: Deed, result: Any, arguments: Mapping[str, Any]) -> str:
-        """Return the reply as text: by schema, else by example, else the result itself."""
-        telling = any((tool.returns or {}).get(word) for word in ("properties", "anyOf", "items"))
-        if tool.returns and (telling or not tool.examples):
-            filled = Filler(self._model, self._seed, deed, arguments).fill(tool.returns, result)
-            if not validator(tool.returns).is_valid(filled):
-                filled = Filler(self._model, self._seed, deed, {}).fill(tool.returns, {}, "plain")
-            return dumps(filled)
-        if tool.examples and not isinstance(result, str):
-            result = _Example(tool, self._model, self._seed, arguments).fill(result)
-        return result if isinstance(result, str) else dumps(result)
+def shape_reply(model: WorldModel, seed: int, name: str, result: Any, arguments: Mapping[str, Any]) -> str:
+    """Return a tool's reply as text: by schema, else by example, else the result itself."""
+    tool, deed = model.tools[name], model.deeds[name]
+    telling = any((tool.returns or {}).get(word) for word in ("properties", "anyOf", "items"))
+    if tool.returns and (telling or not tool.examples):
+        filled = Filler(model, seed, deed, arguments).fill(tool.returns, result)
+        if not validator(tool.returns).is_valid(filled):
+            filled = Filler(model, seed, deed, {}).fill(tool.returns, {}, "plain")
+        return dumps(filled)
+    if tool.examples and not isinstance(result, str):
+        result = _Example(tool, model, seed, arguments).fill(result)
+    return result if isinstance(result, str) else dumps(result)
 
 
 class Filler:
@@ -153,8 +148,7 @@ class Filler:
     def _now(self, name: str, schema: Any, found: Mapping[str, Any], value: Any) -> Any:
         """Return what a field of a reply holds: what the record has, what the call said, how the deed went."""
         deed, kind = self._deed, schema.get("type") if isinstance(schema, Mapping) else ""
-        writes = deed.action in ("create", "change", "delete")
-        if writes and name in ("status", "result") and "operation" in str(schema):
+        if deed.writes and name in ("status", "result") and "operation" in str(schema):
             return "success"
         now = found.get(name, self._arguments.get(name))
         if now is None and name == "id" and deed.kind in self._model.kinds:

@@ -10,15 +10,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import read_yaml
+from whilesim.situations.tools import Effect
 
-_ALLOWED = {
-    "effect": ("read", "write", "handoff", "compute"),
-    "action": ("get", "list", "find", "answer", "create", "change", "delete", "handoff", "compute"),
-}
+Action = Literal["get", "list", "find", "answer", "create", "change", "delete", "handoff", "compute"]
+_ALLOWED = {"effect": get_args(Effect), "action": get_args(Action)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
-from importlib.util import find_spec
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +51,7 @@ def locale_lists(locale: str) -> Mapping[str, Any]:
     Raises:
         InputError: Nothing is known of the language.
     """
-    found = find_spec("mimesis")
-    assert found is not None
-    assert found.submodule_search_locations
-    root = Path(found.submodule_search_locations[0]) / "datasets"
+    root = Path(str(distribution("mimesis").locate_file("mimesis/datasets")))
     wanted = locale.lower().replace("_", "-")
     code = next((c for c in (wanted, wanted.split("-")[0]) if (root / c / "person.json").is_file()), "")
     base = code.split("-")[0]

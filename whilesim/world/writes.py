@@ -1,4 +1,9 @@
-"""Writes: how a tool that changes records is understood, the agent's and the customer's own."""
+"""Writes: how a tool that changes records is understood, the agent's and the customer's own.
+
+'Sets the line status to Suspended', 'status must be Active', 'can only be called once': what the
+description or the tool's section of the policy says outright beats what a verb makes one guess;
+the vocabulary's spelling wins.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +17,10 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, singular
-from whilesim.world.deeds import Action, Deed, read_deed, shown_names
+from whilesim.world.deeds import Deed, read_deed, shown_names
 from whilesim.world.kinds import Kind, find_field, is_parameter, is_value, kind_of_key, match_kind, properties, role_of
+from whilesim.world.spec import Action
 from whilesim.world.verbs import Phrase
-from whilesim.world.wording import sections_of, spell, status_after, statuses_before
 
 
 def infer_deed(tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str, facts: PolicyFacts) -> Deed:
@@ -25,10 +30,9 @@ def infer_deed(tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str
         return Deed(tool=tool.name, action=action, verb=phrase.verb, why=tool.effect_rule or f"effect {action}")
     arguments = properties(tool)
     if {"login", "logout"} & {phrase.verb, *phrase.nouns}:
-        base: dict[str, Any] = {"tool": tool.name, "verb": phrase.verb, "kind": "session", "why": "a session's login"}
-        if phrase.deed == "read":
-            return Deed(action="get", **base)
-        return Deed(action="change", fixed={"login_status": phrase.verb != "logout"}, **base)
+        session = partial(Deed, tool=tool.name, verb=phrase.verb, kind="session", why="a session's login")
+        now = {"login_status": phrase.verb != "logout"}
+        return session(action="get") if phrase.deed == "read" else session(action="change", fixed=now)
     found = {a: kind_of_key(a, kinds) for a in arguments if arguments[a].get("type") != "array"}
     keys = {a: kind for a, (kind, many) in found.items() if kind and not many}
     keys |= {a: n for a in arguments if (n := own_key(a, phrase, kinds))}
@@ -65,8 +69,7 @@ def infer_own_deed(
         after = status_after(tool, replace(phrase, verb=verb, deed="status"), kinds[asked.kind], facts)
         return make(action="change", verb=verb, before=(asked.after,), after=after, why=f"answers {asked.tool}")
     if phrase.deed == "read":
-        shows = shown_names(tool, phrase)
-        return Deed(tool=tool.name, action="get", kind="session", shows=shows, why="reads the customer's own device")
+        return make(action="get", shows=shown_names(tool, phrase), why="reads the customer's own device")
     return _change(tool, phrase, Kind(name="session", key="", single=True), "", facts, key="", owner="")
 
 
@@ -189,3 +192,58 @@ def nearest_field(kind: Kind, about: Sequence[str]) -> str:
     plain = {f: name_words(f) for f in kind.fields if not kind.fields[f].link}
     best = max(((len(stems & {w[:5] for w in ws}), -len(ws), f) for f, ws in plain.items()), default=(0, 0, ""))
     return best[2] if best[0] else ""
+
+
+def status_after(tool: Tool, phrase: Phrase, kind: Kind | None, facts: PolicyFacts) -> str:
+    """Return the status after a write: as the description says, then the policy, then the verb; empty for none."""
+    for text in (tool.description, sections_of(phrase, facts)):
+        if found := pattern("after").search(text):
+            return spell((found["a"] or found["b"] or found["c"]).strip(), kind)
+    if phrase.deed != "status":
+        return ""
+    word: str = load_words("world_verbs")["status"][phrase.verb]
+    options = kind.statuses if kind else ()
+    same = [o for o in options if o.lower()[:5] == word[:5]]
+    same = same or [o for o in options if o.lower().startswith(phrase.verb[:4])]
+    if same:
+        return same[0]
+    if options and all(o[:1].isupper() for o in options):
+        return word.title()
+    return word.replace(" ", "_") if any("_" in o for o in options) else word
+
+
+def spell(value: str, kind: Kind | None) -> str:
+    """Return a status in the spelling of the vocabulary."""
+    options = kind.statuses if kind else ()
+    plain = re.sub(r"[_\s]+", " ", value).strip(" '\"").lower()
+    same = (o for o in options if re.sub(r"[_\s]+", " ", o).lower() == plain)
+    return next(same, plain if options else value.strip())
+
+
+def statuses_before(tool: Tool, phrase: Phrase, kind: Kind, facts: PolicyFacts) -> tuple[str, ...]:
+    """Return the statuses that the description, then the tool's name, then its policy section ask for; empty for any."""
+    options = kind.statuses
+    for text in (tool.description, sections_of(phrase, facts)):
+        for found in pattern("before").finditer(text):
+            listed = re.split(r", | or | and ", found["list"])
+            if spelled := tuple(s for o in listed if (s := spell(o.strip(" '\"*"), kind)) in options):
+                return spelled
+        before = rf"\b(?:an?|some \w+ of a) {{}} {kind.name}\b"
+        said = text[:120].lower()
+        called = (re.search(before.format(re.escape(o.lower())), said) or o.lower() in phrase.nouns for o in options)
+        named = (o for o, one in zip(options, called, strict=True) if one)
+        if adjectives := tuple(named):
+            return adjectives
+    return ()
+
+
+def sections_of(phrase: Phrase, facts: PolicyFacts) -> str:
+    """Return the bodies of the policy sections whose heading says what the tool's name says."""
+    said = {w[:6] for w in (phrase.verb, *phrase.nouns)}
+    if phrase.verb in ("update", "change", "edit"):
+        said.add("modify")
+    return "\n".join(
+        body
+        for heading, body in facts.sections
+        if len(words := [singular(w.lower()) for w in name_words(heading)]) > 1 and all(w[:6] in said for w in words)
+    )

@@ -7,8 +7,7 @@
     identifiers    where the ids in calls come from
     claims         what the agent says to be done
     support        whether a claim is true of the calls before it
-    confirmation   whether the customer agreed first
-    structure      form: arguments, answers, roles, cuts, leaks
+    conduct        form: arguments, answers, roles, cuts, leaks; whether the customer agreed first
     run            all of them over one conversation
     customer       what is wrong with the customer's side
 """

@@ -88,8 +88,8 @@ def _object_failed(data: Mapping[str, Any], write: bool, depth: int = 0) -> bool
         if folded in words["error_keys"] and not empty:
             return True
         false = value is False or (isinstance(value, str) and value.lower() == "false")
-        if false and (folded in words["ok_keys"] or (write and _participle(key))):
-            return True
+        if false and (folded in words["ok_keys"] or (write and lexicon("en").senses(name_words(key)[-1:], "P"))):
+            return True  # {"cancelled": false}
         if folded in words["status_keys"] and (write or len(data) <= 3) and _bad_status(value):
             return True
         if folded in words["message_keys"] and isinstance(value, str):
@@ -99,10 +99,6 @@ def _object_failed(data: Mapping[str, Any], write: bool, depth: int = 0) -> bool
     told = (v for k, v in data.items() if k.lower() in words["lists"] and isinstance(v, list))
     inner = (v for v in [*data.values(), *chain.from_iterable(told)] if isinstance(v, dict))
     return write and depth < 1 and any(_object_failed(v, write, depth + 1) for v in inner)
-
-
-def _participle(key: str) -> bool:
-    return bool(lexicon("en").senses(name_words(key)[-1:], "P"))
 
 
 def _bad_status(value: Any) -> bool:

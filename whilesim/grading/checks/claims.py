@@ -43,15 +43,6 @@ class Claim:
     clause: str
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimedDeed:
-    """A tool whose deed a message says to be done, truly or not."""
-
-    message_index: int
-    tool: str
-    quote: str
-
-
 def claims_measured(messages: Sequence[Message]) -> bool:
     """Say whether what the agent says is in a language that is read for claims.
 
@@ -220,17 +211,17 @@ def find_amounts(text: str) -> tuple[float, ...]:
     return tuple(float((a or b).replace(",", "")) for a, b in pattern("identifiers", "amount").findall(text))
 
 
-def claimed_tools(messages: Sequence[Message], tools: Any) -> list[ClaimedDeed]:
-    """Return the tools whose deed the agent says to be done, truly or not.
+def claimed_tools(messages: Sequence[Message], tools: Any) -> list[tuple[Claim, str]]:
+    """Return each claim with the name of a tool whose deed it says to be done, truly or not.
 
     A claim that fits several tools counts for those of its very sense, then for those that
     know its object.
     """
     box = open_toolbox(tools)
-    found: list[ClaimedDeed] = []
+    found: list[tuple[Claim, str]] = []
     for claim in read_claims(messages, box):
         fitting = [d for d in box.deeds.values() if d.acts and meets(claim.senses, d.senses)]
         close = [d for d in fitting if claim.senses & d.senses] or fitting
         named = [d for d in close if claim.head & d.objects] or close
-        found += [ClaimedDeed(claim.index, d.tool.name, claim.quote) for d in named]
+        found += [(claim, d.tool.name) for d in named]
     return found

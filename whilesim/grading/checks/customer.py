@@ -11,7 +11,7 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import shorten
 from whilesim.grading.checks.claims import find_ids
 from whilesim.grading.checks.deeds import stems
-from whilesim.grading.checks.findings import Finding, found
+from whilesim.grading.checks.findings import Finding
 from whilesim.grading.checks.identifiers import normal
 from whilesim.grading.checks.language import clean, language_of, lexicon, pattern
 
@@ -33,13 +33,13 @@ def check_customer(card: Card, messages: Sequence[Message], customer_done: bool)
     for index in customers:
         text = clean(messages[index].content or "")
         if leak := pattern("conduct", "customer_leak").search(messages[index].content or ""):
-            wrong.append(found("customer_leak", index, leak.group(), "tells what only the player knows"))
+            wrong.append(Finding("customer_leak", index, leak.group(), "tells what only the player knows"))
         if voice := pattern("conduct", "agent_voice").search(text):
-            wrong.append(found("broke_persona", index, voice.group(), "speaks as the agent"))
+            wrong.append(Finding("broke_persona", index, voice.group(), "speaks as the agent"))
         if index != customers[0] and (reason := _new_wish(card, text, messages[:index])):
-            wrong.append(found("invented_goal", index, shorten(text), reason))
+            wrong.append(Finding("invented_goal", index, shorten(text), reason))
     if customer_done and customers and (reason := _early(messages, customers[-1])):
-        wrong.append(found("ended_early", customers[-1], shorten(messages[customers[-1]].content or ""), reason))
+        wrong.append(Finding("ended_early", customers[-1], shorten(messages[customers[-1]].content or ""), reason))
     return wrong
 
 

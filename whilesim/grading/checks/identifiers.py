@@ -16,7 +16,7 @@ from typing import Any
 from whilesim.chat.messages import Message
 from whilesim.grading.checks.calls import Call
 from whilesim.grading.checks.deeds import Toolbox
-from whilesim.grading.checks.findings import Finding, found
+from whilesim.grading.checks.findings import Finding
 from whilesim.grading.checks.language import pattern
 
 _TOKEN = re.compile(r"[^\W_](?:[\w\-./@+'#&]*\w)?")
@@ -120,7 +120,7 @@ def check_identifiers(messages: Sequence[Message], calls: Sequence[Call], tools:
     """Find ids in calls that nobody gave before the call: ``unsourced_identifier``."""
     sources = read_sources(messages) if calls else Sources()
     return [
-        found("unsourced_identifier", call.index, str(value), f"{key} {str(value)!r} was given by nobody before")
+        Finding("unsourced_identifier", call.index, str(value), f"{key} {str(value)!r} was given by nobody before")
         for call in calls
         for key, value in leaves(call.arguments)
         if is_id(key, value) and not sources.holds(str(value), call.index) and not _stated(tools, call.name, value)

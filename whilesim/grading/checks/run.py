@@ -13,11 +13,10 @@ from whilesim.chat.messages import Message, read_message
 from whilesim.core.errors import InputError
 from whilesim.core.templates import load_words
 from whilesim.grading.checks.calls import read_calls
-from whilesim.grading.checks.confirmation import check_confirmation
+from whilesim.grading.checks.conduct import check_calls, check_confirmation, check_words
 from whilesim.grading.checks.deeds import open_toolbox
 from whilesim.grading.checks.findings import Finding
 from whilesim.grading.checks.identifiers import check_identifiers
-from whilesim.grading.checks.structure import check_calls, check_words
 from whilesim.grading.checks.support import check_claims
 
 Level = Literal["drop", "warn", "off"]

@@ -20,7 +20,7 @@ from whilesim.core.text import name_words
 from whilesim.grading.checks.calls import Call
 from whilesim.grading.checks.claims import BARE, Claim, read_claims, spoken_language
 from whilesim.grading.checks.deeds import Toolbox, call_senses, meets, stems
-from whilesim.grading.checks.findings import Finding, found
+from whilesim.grading.checks.findings import Finding
 from whilesim.grading.checks.identifiers import leaves, normal, tokens_of
 from whilesim.grading.checks.language import clean, pattern
 
@@ -57,7 +57,8 @@ class Ledger:
         self.messages, self.calls, self.tools = messages, calls, tools
         self.deeds = [d for d in tools.deeds.values() if d.acts]
         self.words, self.data = tools.lexicon("en" if code == "other" else code), load_words("checks_deeds")
-        self.acts = [_read_act(c, tools) for c in calls if c.name in tools.writes]
+        writes = ((c, tools.deeds[c.name]) for c in calls if c.name in tools.writes)
+        self.acts = [Act(c, call_senses(d, c.arguments), d.objects) for c, d in writes]
         self.customers = [i for i, m in enumerate(messages) if m.role == "user"]
         self.reported: list[int] = []
         """Messages with a claim so far, in order."""
@@ -206,7 +207,7 @@ class Ledger:
         """Whether a record or the customer says what a passive claim says."""
         if claim.family in _DEEDS or pattern("deeds", "just_now").search(claim.text):
             return False
-        return all(self._recorded(claim, i) for i in map(normal, claim.ids or ("",))) or any(
+        return self._recorded_since(claim, -1) or any(
             self._reported(claim, part)
             for i in self.customers
             if i < claim.index
@@ -250,7 +251,7 @@ def check_claims(messages: Sequence[Message], calls: Sequence[Call], tools: Tool
     wrongs: dict[tuple[int, str], Finding] = {}
     for claim in read_claims(messages, tools):
         if wrong := ledger.judge(claim):
-            finding = found(wrong[0], claim.index, claim.quote, wrong[1])
+            finding = Finding(wrong[0], claim.index, claim.quote, wrong[1])
             wrongs.setdefault((claim.index, claim.quote), finding)
         ledger.reported.append(claim.index)
     return list(wrongs.values())
@@ -259,11 +260,6 @@ def check_claims(messages: Sequence[Message], calls: Sequence[Call], tools: Tool
 @lru_cache(maxsize=4096)
 def _plain(text: str) -> str:
     return clean(text).lower()
-
-
-def _read_act(call: Call, tools: Toolbox) -> Act:
-    deed = tools.deeds[call.name]
-    return Act(call, call_senses(deed, call.arguments), deed.objects)
 
 
 def _kind(plain: str) -> str:

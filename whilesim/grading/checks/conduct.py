@@ -1,0 +1,177 @@
+"""Conduct: what is wrong with how the agent goes about it, whatever it says to be done.
+
+Calls that no tool answers to, replies that are cut or empty, roles that are mixed up,
+refusals and leaks that read like a model's own, changes that nobody agreed to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from whilesim.chat.messages import Message
+from whilesim.core.jsontext import dumps
+from whilesim.core.templates import load_words
+from whilesim.core.text import shorten
+from whilesim.grading.checks.calls import Call
+from whilesim.grading.checks.deeds import Deed, Toolbox
+from whilesim.grading.checks.findings import Finding
+from whilesim.grading.checks.identifiers import is_id, leaves, normal
+from whilesim.grading.checks.language import clean, pattern
+from whilesim.world.replies import validator
+
+_LEAK = 25
+"""As many words of the prompt in a row are a leak."""
+
+
+def check_calls(calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
+    """Find calls of unknown tools, with arguments that do not fit, without answer, or repeated in vain."""
+    fails: Counter[str] = Counter()
+    done: dict[str, int] = {}
+    for position, call in enumerate(calls):
+        quote = shorten(f"{call.name} {call.call.arguments}", 200)
+        same = f"{call.name} {dumps({k: call.arguments[k] for k in sorted(call.arguments)})}"
+        if tools.given and call.name not in tools.given:
+            yield Finding("unknown_tool", call.index, call.name, f"no tool is called {call.name!r}")
+        elif reason := _invalid(call, tools):
+            yield Finding("invalid_arguments", call.index, quote, reason)
+        if call.reply is None:
+            yield Finding("unanswered_call", call.index, quote, f"no reply to {call.name}")
+        fails[same] = fails[same] + 1 if call.failed else 0
+        if fails[same] == 3 and call.reply is not None:
+            yield Finding("repeated_failing_call", call.index, quote, f"{call.name} failed the third time alike")
+        if not call.failed and call.name in tools.writes:
+            if same in done and not _between(calls[done[same] + 1 : position], call, tools):
+                yield Finding("duplicate_write", call.index, quote, f"{call.name} had succeeded just so before")
+            done[same] = position
+
+
+def _between(calls: Sequence[Call], call: Call, tools: Toolbox) -> bool:
+    """Whether another write touched an id of this call in between."""
+    ids = {normal(str(v)) for k, v in leaves(call.arguments) if is_id(k, v)}
+    writes = (c for c in calls if not c.failed and c.name in tools.writes)
+    return any(ids & {normal(str(v)) for _, v in leaves(c.arguments)} for c in writes)
+
+
+def _invalid(call: Call, tools: Toolbox) -> str | None:
+    schema: Mapping[str, Any] = tools.deeds[call.name].tool.parameters if call.name in tools.given else {}
+    nothing = call.call.arguments.strip() in ("", "null") and not schema.get("required")
+    if not call.arguments and call.call.parsed is None and not nothing:
+        return "the arguments are no JSON object"
+    extra = sorted({*call.arguments} - {*(schema.get("properties") or {})})
+    if schema and extra and not schema.get("additionalProperties"):
+        return f"{call.name} has no argument {extra[0]!r}"
+    quick = tools.fits.get(call.name)
+    if not schema or (quick and quick(call.arguments)):
+        return None
+    error = next(validator(schema).iter_errors(dict(call.arguments)), None)
+    return None if error is None else shorten(f"{'.'.join(map(str, error.path)) or call.name}: {error.message}", 200)
+
+
+def check_words(messages: Sequence[Message], tools: Toolbox) -> Iterator[Finding]:
+    """Find replies that are empty, cut, in the wrong role, refusing like a model, or leaking the prompt."""
+    policy = "\n".join(m.content or "" for m in messages if m.role == "system")
+    heard: list[str] = []
+    for index, message in enumerate(messages):
+        text = (message.content or "").strip()
+        heard += [text] if message.role == "user" else []
+        if message.role != "assistant":
+            continue
+        if not text and not message.tool_calls:
+            yield Finding("empty_reply", index, "", "neither words nor a call")
+        if text and message.tool_calls and pattern("conduct", "no_text_with_call").search(policy):
+            yield Finding("text_with_tool_call", index, shorten(text), "the policy wants words or a call, not both")
+        cut = text.count("```") % 2 or pattern("conduct", "dangling").search(text[-10:])
+        if message.finish == "length" or (cut and not message.tool_calls):
+            yield Finding("truncated", index, text[-80:], "the reply stops in the middle")
+        if mixed := _mixed_role(text, heard, tools):
+            yield Finding("role_confusion", index, mixed, "a mark, a label, a call as text, or the customer's part")
+        if refusal := pattern("conduct", "refusal").search(text):
+            yield Finding("refusal", index, refusal.group().strip(), "refuses like a model, not like an agent")
+        leak = tools.spelled.search(text) or pattern("conduct", "policy_words").search(text)
+        if copied := leak.group() if leak else _copied(text, policy):
+            yield Finding("policy_leak", index, copied, "tells a tool's name, its instructions, or their very words")
+
+
+def _mixed_role(text: str, heard: Sequence[str], tools: Toolbox) -> str | None:
+    names = ("template_marks", "call_as_text", "customer_voice")
+    found = (m.group().strip(" .!?\n") for n in names if (m := pattern("conduct", n).search(text)))
+    marks = [m for m in found if not any(m in words for words in heard)]  # the agent may quote the customer
+    labels = pattern("conduct", "role_labels").findall(text)
+    called = tools.spelled.search(text) and re.search(tools.spelled.pattern + r"\s*\(", text)
+    quotes = [*marks, *(labels if len(labels) > 1 else ()), *([called.group()] if called else ())]
+    return quotes[0].strip() if quotes else None
+
+
+def _copied(text: str, policy: str) -> str | None:
+    return next((run for run in _runs(text) if run in _known_runs(policy)), None)
+
+
+def _runs(text: str) -> Iterator[str]:
+    words = re.findall(r"\w+", text.lower())
+    return (" ".join(words[i : i + _LEAK]) for i in range(len(words) - _LEAK + 1))
+
+
+@lru_cache(maxsize=16)
+def _known_runs(policy: str) -> frozenset[str]:
+    return frozenset(_runs(policy))
+
+
+@lru_cache(maxsize=64)
+def demanded(policy: str) -> str:
+    """Return for which changes a policy wants a go-ahead: ``every``, ``costs``, or nothing."""
+    lines = (x for x in re.split(r"(?<=[.!?])\s+|\n", policy) if pattern("conduct", "demand").search(x))
+    asking = [x for x in lines if pattern("conduct", "demand_act").search(x)]
+    only = [pattern("conduct", "every").search(x) and pattern("conduct", "costs").search(x) for x in asking]
+    return "" if not asking else "costs" if all(only) else "every"
+
+
+def check_confirmation(messages: Sequence[Message], calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
+    """Find changes made before a go-ahead that the policy demands: ``acted_without_confirmation``."""
+    demand, agreed = demanded("\n".join(m.content or "" for m in messages if m.role == "system")), set()
+    for position, call in enumerate(calls if demand else ()):
+        deed, same = tools.deeds[call.name], (call.name, str(call.arguments))
+        if deed.tool.effect != "write" or (demand == "costs" and not _costs(deed)):
+            continue
+        if same not in agreed and (reason := _missing(messages, calls[:position], call)):
+            yield Finding("acted_without_confirmation", call.index, call.call.arguments, f"{call.name} {reason}")
+        else:
+            agreed.add(same)
+
+
+def _costs(deed: Deed) -> bool:
+    words = load_words("checks_conduct")
+    return bool(deed.senses & {*words["spends"]} or deed.objects & {*words["costly"]})
+
+
+def _missing(messages: Sequence[Message], earlier: Sequence[Call], call: Call) -> str | None:
+    """Say what is missing before a change, None where nothing is."""
+    turn = max((i for i in range(call.index) if messages[i].role == "user"), default=0)
+    spoken = [m.content for m in messages[:turn] if m.role == "assistant" and m.content]
+    if not spoken:
+        return "was called before the customer was asked"
+    said = clean(messages[turn].content or "").lower()
+    if pattern("conduct", "hold").search(said):
+        return "was called though the customer held back"
+    agreed = pattern("conduct", "yes").search(said)
+    chosen = agreed or (pattern("conduct", "choice").search(said) and pattern("conduct", "offered").search(spoken[-1]))
+    asks = said.endswith("?") and not pattern("conduct", "urges").search(said)
+    answers = agreed and agreed.start() < 2 and not pattern("conduct", "thanks").match(said)
+    if not chosen or (asks and not answers):
+        return "was called without a yes from the customer"
+    return _switched(messages[: call.index], [c for c in earlier if c.index > turn], call)
+
+
+def _switched(messages: Sequence[Message], turn: Sequence[Call], call: Call) -> str | None:
+    """After a failure in the same turn, a retry with a payment or account that nobody named."""
+    failed = [c for c in turn if c.failed and c.name == call.name]
+    said = " ".join(m.content or "" for m in messages if m.role == "user")
+    for key, value in leaves(call.arguments):
+        before = {v for c in failed for k, v in leaves(c.arguments) if k == key}
+        pays = before and isinstance(value, str) and pattern("conduct", "payment_key").search(key)
+        if pays and value not in before and value not in said:
+            return f"failed and was tried again with another {key}, which nobody agreed to"
+    return None
