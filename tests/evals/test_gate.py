@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -15,6 +16,7 @@ import whilesim as ws
 from whilesim.cli import main
 from whilesim.core.errors import GateFailed, InputError
 from whilesim.evals.gate import hold, write_junit, write_summary
+from whilesim.evals.plugin import _play
 
 QUIET = ws.EvalOptions(floors=False, progress=False)
 UNVERIFIED = {"order_id": "84920", "verified": False}
@@ -80,6 +82,15 @@ def test_ci_gets_junit_and_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "| CS-002 | policy 0: refund_without_verification" in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
+def test_what_xml_and_tables_cannot_hold_is_left_out_of_an_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = ws.evaluate(careless_agent, [ticket(ticket_id="a|\x01b", customer_context=UNVERIFIED)], options=QUIET)
+    write_junit(found, hold(found), tmp_path / "junit.xml")
+    assert ElementTree.parse(tmp_path / "junit.xml").getroot()[0].attrib["name"] == "a|b"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    write_summary(found, hold(found))
+    assert "| a\\|\x01b |" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+
+
 SCRIPT = "from shop import {name} as agent\n"
 
 
@@ -132,6 +143,24 @@ def test_pytest_has_one_test_per_ticket_and_goes_red(
     assert "refund_without_verification: issue_refund was called" in told
     assert run_pytest(tmp_path, *given, "-k", "CS-001", "-m", "whilesim", "--whilesim-resolution", "0.5") == 0
     assert "1 passed, 2 deselected" in capsys.readouterr().out
+
+
+GRAPH = """
+class Graph:  # it runs tools of its own, so nobody here sees what became of the order
+    def invoke(self, given):
+        call = {"id": "t", "type": "function", "function": {"name": "lookup_order", "arguments": "{}"}}
+        new = [{"role": "assistant", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "t", "content": "{}"}]
+        return {"messages": [*given["messages"], *new, {"role": "assistant", "content": "Done."}]}
+"""
+
+
+def test_a_resolution_that_nobody_can_tell_does_not_pass_as_one(tmp_path: Path) -> None:
+    (tmp_path / "graph.py").write_text(GRAPH + "graph = Graph()\n")
+    given = {"policy": None, "tools": None, "rubric": None, "judge": None, "trials": 1}
+    given["agent"] = f"{tmp_path / 'graph.py'}:graph"
+    suite = [ticket(1), ticket(2, expected_final_state={})]
+    asked = SimpleNamespace(**{f"whilesim_{n}": v for n, v in {**given, "suite": suite, "resolution": 0.5}.items()})
+    assert _play(asked) == {"CS-001": "resolution could not be scored: nobody reported a final state"}
 
 
 def test_retries_are_refused_unless_asked_for(

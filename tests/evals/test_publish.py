@@ -51,6 +51,10 @@ quiet = ws.EvalOptions(floors=False, progress=False)
 for agent in (shop_agent, careless_agent):
     result = ws.evaluate(agent, suite, options=quiet)
     result.push_to_hub("you/results", split="nightly")
+lost = ws.evaluate("http://127.0.0.1:9/down", suite, options=quiet)
+for found in (lost, result):  # what could not be decided anywhere is no text
+    found.push_to_hub("you/down")
+assert load_dataset("you/down", split="nightly")["passed"][:] == [None, None, True, False]
 runs = read_history("you/results")
 assert [r["agent"] for r in runs] == ["shop_agent", "careless_agent"], runs
 assert runs[1]["run_id"] == result.run["run_id"] and runs[1]["scores"]["policy"]["value"] == 0.5, runs[1]["scores"]
@@ -60,12 +64,15 @@ assert rows[0]["tool_calls"][0]["name"] == "lookup_order" and rows[0]["scores"][
 told = CliRunner().invoke(main, ["compare", "--hub", "you/results"])
 assert told.exit_code == 0 and len(told.output.splitlines()) == 3, told.output
 assert CliRunner().invoke(main, ["compare", "--hub", "you/golden"]).exit_code == 2
-try:
-    result.push_to_hub("you/other", split="test")
-except InputError as error:
-    assert "has other columns than ours" in str(error), error
-else:
-    raise AssertionError("mixed up")
+mixed = [lambda: result.push_to_hub("you/other", split="test"), lambda: result.push_to_hub("you/golden"),
+         lambda: suite.push_to_hub("you/results"), lambda: suite.push_to_hub("you/results", split="nightly")]
+for push in mixed:
+    try:
+        push()
+    except InputError as error:
+        assert "has other columns than ours" in str(error), error
+    else:
+        raise AssertionError("mixed up")
 print("ok")
 """
 

@@ -83,6 +83,21 @@ def test_an_agent_of_messages_plays_on_the_tickets_own_records() -> None:
     assert run(messages_agent, tools=TOOLS).traces[0].passed
 
 
+def test_calls_and_turns_in_the_form_of_openai_are_read() -> None:
+    def agent(user_message: str, context: Any, trace: Any) -> dict[str, Any]:
+        for name in ("lookup_order", "cancel_order"):
+            call = {"id": name, "type": "function", "function": {"name": name, "arguments": '{"order_id": "84920"}'}}
+            trace.tool_calls.append(call)
+            trace.turns.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        return {"reply": "Done.", "final_state": {"order_status": "cancelled"}}
+
+    told = ticket(expected_arguments={"cancel_order": {"order_id": "84920"}})
+    (trace,) = run(agent, told).traces
+    assert trace.passed
+    assert [(c["name"], c["arguments"]) for c in trace.tool_calls][1] == ("cancel_order", {"order_id": "84920"})
+    assert {t["content"] for t in trace.turns} == {""}
+
+
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -271,6 +286,9 @@ def test_the_tutorials_rubric_weighs_and_fails_hard(tmp_path: Path) -> None:
     (trace,) = run(shop_agent, ticket(must_not_do=["never_cancel"]), rubric=str(path)).traces
     assert (trace.scores["policy"], trace.scores["total"], trace.passed) == (0.0, 0.0, False)
     assert trace.reasons["policy"] == "never_cancel: cancel_order was called, and never may be"
+    (tmp_path / "rubric.txt").write_text(json.dumps(rubric))
+    for given in (json.dumps(rubric), tmp_path / "rubric.txt"):
+        assert run(shop_agent, ticket(must_not_do=["never_cancel"]), rubric=given).traces[0].passed is False
     with pytest.raises(InputError, match="weights sum to 0"):
         run(shop_agent, rubric={"weights": {"policy": 0, "resolution": 0}})
 
@@ -345,9 +363,25 @@ def test_a_run_is_saved_and_read_back(tmp_path: Path) -> None:
     assert again.floors == result.floors
     with pytest.raises(InputError, match=r"holds no scores\.json and traces\.jsonl"):
         load_result(tmp_path / "nowhere")
-    (tmp_path / "scores.json").write_text('{"run_id"')
-    with pytest.raises(InputError, match=r"scores\.json cannot be read"):
-        load_result(tmp_path)
+    scores = (tmp_path / "scores.json").read_text()
+    wrong = [
+        ('{"run_id"', None, r"scores\.json cannot be read"),
+        ("[]", None, r"scores\.json holds no 'run_id'"),
+        (scores.replace('"do_nothing": {', '"do_nothing": 3, "x": {'), None, r"'floors\.do_nothing' is 3"),
+        (scores, "3\n", r"'traces\.0' is 3"),
+        (scores, '{"case_id": "a", "turns": 3}\n', r"'traces\.0\.turns' is 3"),
+    ]
+    for text, line, match in wrong:
+        (tmp_path / "scores.json").write_text(text)
+        (tmp_path / "traces.jsonl").write_text(line or "")
+        with pytest.raises(InputError, match=match):
+            load_result(tmp_path)
+
+
+def test_an_empty_policy_takes_no_word_of_the_customers_away() -> None:
+    empty = ws.EvalOptions(floors=False, progress=False, system_prompt="")
+    (trace,) = run("do_nothing", options=empty).traces
+    assert [t["role"] for t in trace.turns] == ["user", "assistant"]
 
 
 def test_a_frozen_protocol_is_held_to(tmp_path: Path) -> None:
@@ -388,6 +422,22 @@ def test_records_of_an_unknown_kind_are_refused() -> None:
         InputError, match=r"initial_state holds 'ordre', and the world has no such kind\. Did you mean 'order'"
     ):
         run(shop_agent, ticket(initial_state={"ordre": {"1": {}}}), tools=TOOLS)
+
+
+@pytest.mark.parametrize("records", [{"84920": 3}, ["shipped"]])
+def test_a_record_that_is_none_is_refused_before_anything_is_played(records: Any) -> None:
+    for tools in (TOOLS, ()):
+        with pytest.raises(
+            InputError, match="ticket 'CS-001': initial_state holds 'order', and not all of it are records"
+        ):
+            run(shop_agent, ticket(initial_state={"order": records}), tools=tools)
+
+
+@pytest.mark.parametrize("made", ["lookup_order", 3, {"name": "lookup_order"}])
+def test_calls_that_are_no_list_spoil_their_own_ticket(made: Any) -> None:
+    (trace,) = run(lambda user_message, context, trace: {"reply": "Done.", "tool_calls": made}).traces
+    assert trace.passed is False
+    assert "Return a list of calls" in trace.failure
 
 
 def test_an_agent_is_loaded_from_a_module_or_a_script(tmp_path: Path) -> None:

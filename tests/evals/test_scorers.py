@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -130,6 +131,41 @@ def test_the_tutorials_rule_is_built_in_and_reads_the_context() -> None:
 def test_a_rule_that_raises_or_mumbles_does_not_judge() -> None:
     assert policy(lambda trace, ticket: 1 / 0).why == "the rule 'r' raised ZeroDivisionError: division by zero"
     assert policy(lambda trace, ticket: 7).value is None
+
+
+def test_two_rules_of_one_tool_both_hold() -> None:
+    first, second = (
+        {"when_tool": "issue_refund", "before": "lookup_*"},
+        {"when_tool": "issue_refund", "unless_state": {"a": 1}},
+    )
+    rules = choose_rules([first, second], read_rules(), "x")
+    assert list(rules) == ["issue_refund", "issue_refund (2)"]
+    broken = score_policy(trace("issue_refund", state={"a": 1}), one(), rules)
+    assert broken.why == "issue_refund: issue_refund was called, and no lookup_* came first"
+
+
+def test_a_rule_is_loaded_from_a_script_or_the_folder_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_rules.py").write_text("def late(trace, ticket):\n    return 'too late'\nSHAPE = {'never': 'x'}\n")
+    monkeypatch.chdir(tmp_path)
+    assert policy("own_rules:late").why == "r: too late"
+    assert policy(f"{tmp_path / 'own_rules.py'}:SHAPE", "x").value == 0.0
+    with pytest.raises(
+        InputError, match="the rule 'r' names 'own_rules:lost', which cannot be imported: own_rules holds no 'lost'"
+    ):
+        read_rules({"r": "own_rules:lost"})
+
+
+def test_the_right_call_behind_the_next_one_is_called_in_another_order() -> None:
+    told = one(
+        expected_tools=["a", "b"], expected_arguments={"a": {"id": "1"}}, expected_final_state={}, must_not_do=[]
+    )
+    calls = [{"name": n, "arguments": {"id": i}} for n, i in (("a", "2"), ("b", "1"), ("a", "1"))]
+    played = trace(*calls)
+    played.scores = {"policy": 1.0, "resolution": None}
+    assert score_tools(played, told).why == "a called besides; called in another order"
+    assert decide_pass(played, told) is False
+    played.tool_calls = calls[::-1]  # calls beyond those that are due cost no pass
+    assert decide_pass(played, told) is True
 
 
 def test_an_unknown_rule_is_an_error_and_no_pass() -> None:

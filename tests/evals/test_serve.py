@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -89,6 +90,7 @@ def test_litellm_talks_to_it() -> None:
         (b'{"model": "echo", "messages"', 400, "the request cannot be read"),
         (b'{"model": "echo"}', 400, "KeyError: 'messages'"),
         (b'{"model": "echo", "messages": [{"role": "bot"}]}', 400, "a message has the role 'bot'"),
+        (b'{"model": "echo", "messages": [], "stream_options": 3}', 400, "'int' object is not iterable"),
         (b'{"model": "echo", "messages": []}', 400, "the request holds no messages"),
         (b'{"model": "reaching", "messages": [{"role": "user", "content": "x"}]}', 500, "the client runs the tools"),
         (b'{"model": "shop", "messages": [{"role": "user", "content": "x"}]}', 500, "KeyError: 'order_id'"),
@@ -105,6 +107,29 @@ def test_what_cannot_be_answered_says_why(body: bytes, status: int, match: str) 
     found, message = asyncio.run(ask())
     assert found == status
     assert match in message
+
+
+def test_requests_with_the_same_words_at_the_same_time_do_not_mix() -> None:
+    import aiohttp
+
+    both = threading.Barrier(2)
+
+    def slow(user_message: str, context: Any, trace: Any) -> dict[str, Any]:
+        both.wait(timeout=30)
+        trace.turns.append({"role": "assistant", "content": "One answer."})
+        both.wait(timeout=30)
+        return {}
+
+    async def ask() -> list[str]:
+        async with serving({"slow": slow}) as url, aiohttp.ClientSession() as session:
+
+            async def one() -> str:
+                async with session.post(f"{url}/chat/completions", json={"model": "slow", "messages": HI}) as answer:
+                    return str((await answer.json())["choices"][0]["message"]["content"])
+
+            return await asyncio.gather(one(), one())
+
+    assert asyncio.run(ask()) == ["One answer.", "One answer."]
 
 
 def test_a_key_is_asked_for_where_one_was_set_and_a_port_is_taken_once() -> None:

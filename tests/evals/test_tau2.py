@@ -22,7 +22,7 @@ INFO = {
 }  # fmt: skip
 
 
-def sim(task: str, reward: float | None = 1.0, trial: int = 0, **more: Any) -> dict[str, Any]:
+def sim(task: str, reward: Any = 1.0, trial: int = 0, **more: Any) -> dict[str, Any]:
     ended = "user_stop" if reward is not None else "infrastructure_error"
     told = None if reward is None else {"reward": reward}
     return {
@@ -89,6 +89,8 @@ def test_infrastructure_errors_are_counted_three_ways(tmp_path: Path) -> None:
     )
     assert [round(e.value or 0, 3) for e in found.three_ways.values()] == [0.5, 0.25, 0.75]
     assert list(found.tries) == ["a", "b"]
+    skipped = read_tau2(results(tmp_path / "s.json", sim("a", skipped=True)))
+    assert (skipped.passes, skipped.tries, skipped.three_ways["as passes"].value) == (0, {}, 1.0)
 
 
 def test_a_folder_of_the_newer_form_and_parts_of_one_run_are_read(tmp_path: Path) -> None:
@@ -112,7 +114,7 @@ def test_a_folder_of_the_newer_form_and_parts_of_one_run_are_read(tmp_path: Path
             r"the assistant's model is \['x', 'y'\]",
         ),
         ([sim("a"), sim("a")], "holds trial 0 of task 'a' more than once"),
-        ([{"task_id": "a"}], "has no task_id or termination_reason"),
+        ([{"task_id": "a"}], r"'simulations\.0\.termination_reason' is .*Field required"),
     ],
 )
 def test_what_is_no_single_run_is_refused(tmp_path: Path, sims: list[Any], match: str) -> None:
@@ -135,14 +137,17 @@ def test_files_of_two_configurations_are_not_one_run(tmp_path: Path) -> None:
     [
         ('{"info": {"a', r"is no whole JSON file \(.*line 1.*It may be cut off"),
         ("[]", "is no file of results"),
-        ("{}", "it needs info, tasks"),
-        ('{"info": 3, "tasks": [], "simulations": []}', "it needs info, tasks"),
-        ('{"info": {"agent_info": {}}, "tasks": [], "simulations": []}', "its info holds no 'user_info'"),
+        ("{}", "is no file of results: 'info' is .*Field required"),
+        ('{"info": 3, "tasks": [], "simulations": []}', "'info' is 3"),
+        ('{"info": {"agent_info": {}}, "tasks": [], "simulations": []}', r"'info\.user_info' is .*Field required"),
         (
             '{"info": {"agent_info": {}, "user_info": {}, "environment_info": {}}, "tasks": [{}], "simulations": []}',
-            "a task has no id, or no readable criteria",
+            r"'tasks\.0\.id' is .*Field required",
         ),
-        (json.dumps({"info": INFO, "tasks": [], "simulations": [3]}), "a simulation has no task_id"),
+        (json.dumps({"info": INFO, "tasks": [], "simulations": [3]}), r"'simulations\.0' is 3"),
+        (json.dumps({"info": INFO, "tasks": [], "simulations": [sim("a", "1")]}), r"reward_info\.reward' is '1'"),
+        (json.dumps({"info": INFO, "tasks": [], "simulations": [sim("a", messages=[3])]}), r"messages\.0' is 3"),
+        ("[" * 100_000, "is no whole JSON file"),
     ],
 )
 def test_a_file_cut_in_half_is_refused(tmp_path: Path, text: str, match: str) -> None:

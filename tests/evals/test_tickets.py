@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from shop import ticket
@@ -84,6 +85,38 @@ def test_a_csv_that_names_no_columns_is_refused_and_a_byte_order_mark_is_none_of
     ):
         load_tickets(write(tmp_path / "t.csv", "a,Cancel it."))
     assert len(load_tickets(write(tmp_path / "t.jsonl", "\ufeff" + json.dumps(ticket())))) == 1
+
+
+def test_a_text_may_start_like_json_and_so_may_an_id(tmp_path: Path) -> None:
+    head = "ticket_id,user_message,customer_context,goal,handoff"
+    (first,) = load_tickets(write(tmp_path / "t.csv", head, 'true,[urgent] Cancel it,"{""a"": 1}",{later},TRUE'))
+    assert (first.ticket_id, first.user_message, first.goal) == ("true", "[urgent] Cancel it", "{later}")
+    assert (first.customer_context, first.handoff) == ({"a": 1}, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        (None, "no tickets were given. Type the path of a JSONL"),
+        (3, "ticket 1 is int, and must be a mapping"),
+        (
+            [ticket(expected_arguments={"cancl_order": {}})],
+            "names the tool 'cancl_order'.* Did you mean 'cancel_order'",
+        ),
+        ([AgentTrace("x"), {}], r"(?s)2 of the tickets.*of 'x' holds no word.*ticket 2 has no 'ticket_id'"),
+    ],
+)
+def test_what_no_ticket_can_be_read_from_is_said(given: Any, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        load_tickets(given)
+
+
+def test_a_ticket_of_a_trace_of_a_row_keeps_the_row_out(demo: Simulation) -> None:
+    row = demo.rows[0]
+    (made,) = load_tickets([AgentTrace(row.card_id, turns=[{"role": "user", "content": "Hi"}])])
+    left = load_tickets([made]).keep_out(demo)
+    assert len(left.rows) < len(demo.rows)
+    assert row.card_id not in {r.card_id for r in left.rows}
 
 
 def test_a_file_that_is_not_there_says_what_to_type() -> None:

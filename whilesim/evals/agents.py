@@ -11,12 +11,10 @@ import asyncio
 import importlib
 import inspect
 import json
-import runpy
-import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from http.client import HTTPException
-from pathlib import Path
 from typing import Any, cast
 from urllib.request import Request, urlopen
 
@@ -24,10 +22,11 @@ from whilesim.chat.messages import Message, ToolCall, read_message, to_openai
 from whilesim.chat.models import PROVIDERS
 from whilesim.conversations.players import Agent, Context, call_function
 from whilesim.conversations.scripted import ScriptedAgent
-from whilesim.core.errors import InputError, ModelError
+from whilesim.core.errors import ModelError
 from whilesim.core.jsontext import dumps
 from whilesim.core.keys import hide, known_keys, place_of
 from whilesim.evals.floors import FLOORS
+from whilesim.evals.rules import load_named
 from whilesim.evals.tickets import Ticket
 from whilesim.evals.traces import AgentTrace
 
@@ -67,13 +66,18 @@ class TicketAgent:
             reply = found.get("reply", found.get("content"))
             if isinstance(found.get("final_state"), Mapping):
                 trace.final_state, trace.state_of = dict(found["final_state"]), "agent"
-            trace.tool_calls += found.get("tool_calls") or ()
+            made = found.get("tool_calls") or []
+            if not isinstance(made, (list, tuple)):
+                raise ModelError(
+                    f"the agent returned tool_calls={made!r:.60}. Return a list of calls.", reason="player"
+                )
+            trace.tool_calls += made
         elif reply is None:
             msg = f'the agent returned {found!r:.60}. Return {{"final_state": {{...}}}}, and "reply" if it is not on the trace.'
             raise ModelError(msg, reason="player")
         trace.tool_calls[calls:] = [_plain_call(c) for c in trace.tool_calls[calls:]]
-        for number, made in enumerate(trace.tool_calls[calls:], start=calls):
-            _add_call(context, made, number)
+        for number, call in enumerate(trace.tool_calls[calls:], start=calls):
+            _add_call(context, call, number)
         trace.turns[turns:] = [_turn(t) for t in trace.turns[turns:]]
         said = [t["content"] for t in trace.turns[turns:] if t["role"] == "assistant"]
         return (*context.inner, Message(role="assistant", content=str(reply or "\n".join(said))))
@@ -112,20 +116,10 @@ def find_agent(agent: Any, tickets: Mapping[str, Ticket]) -> Agent | None:
 
 def load_agent(spec: str) -> Any:
     """Return what a text names: ``module:function``, ``path.py:function``, or the text itself."""
-    module, _, name = spec.rpartition(":")
-    if not module or spec.partition(":")[0] in (*PROVIDERS, "http", "https"):
+    if ":" not in spec or spec.partition(":")[0] in (*PROVIDERS, "http", "https"):
         return spec
-    script = module.endswith(".py")
-    sys.path.insert(0, str(Path(module).resolve().parent if script else Path.cwd()))
     told = f"the agent {spec!r} cannot be loaded: "
-    typed = "Type module:function, eval/agent.py:function or provider:model."
-    try:
-        found = runpy.run_path(module).get(name) if script else getattr(importlib.import_module(module), name, None)
-    except (Exception, SystemExit) as error:  # a file of the user's may raise anything while it is read
-        raise InputError(f"{told}{type(error).__name__}: {error}. {typed}") from error
-    if found is None:
-        raise InputError(f"{told}{module} holds no {name!r}. {typed}")
-    return found
+    return load_named(spec, told, "Type module:function, eval/agent.py:function or provider:model.")
 
 
 def rest_agent(url: str) -> Callable[..., Any]:
@@ -150,11 +144,10 @@ def rest_agent(url: str) -> Callable[..., Any]:
 
 
 def _takes_tickets(agent: Any) -> bool:
-    try:
-        names = list(inspect.signature(agent).parameters)
-    except (TypeError, ValueError):
-        return False
-    return "user_message" in names or len(names) == 3
+    with suppress(TypeError, ValueError):
+        names = inspect.signature(agent).parameters
+        return "user_message" in names or len(names) == 3
+    return False
 
 
 def _is_openai(agent: Any) -> bool:
@@ -164,16 +157,17 @@ def _is_openai(agent: Any) -> bool:
 def _plain_call(call: Any) -> dict[str, Any]:
     """Read a tool call as people write them down: its name alone, or any of a few spellings."""
     told = call if isinstance(call, Mapping) else {"name": call}
+    told = told["function"] if isinstance(told.get("function"), Mapping) else told
     given = told.get("arguments") or told.get("args") or told.get("input") or {}
     result = next((told[n] for n in ("result", "output") if told.get(n) is not None), "")
     failed = bool(told.get("failed") or told.get("error"))
     return {"name": str(told.get("name")), "arguments": given, "result": result, "failed": failed}
 
 
-def _turn(turn: Any) -> dict[str, str]:
+def _turn(turn: Any) -> dict[str, Any]:
     role, text = turn if isinstance(turn, (tuple, list)) and len(turn) == 2 else ("assistant", turn)
     told = turn if isinstance(turn, Mapping) else {"role": role, "content": text}
-    return {"role": str(told.get("role", "assistant")), "content": str(told.get("content", ""))}
+    return {"role": str(told.get("role", "assistant")), "content": str(told.get("content") or "")}
 
 
 def _add_call(context: Context, told: Mapping[str, Any], number: int) -> None:

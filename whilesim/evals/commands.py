@@ -58,13 +58,7 @@ def _evaluate(tickets: str | None, how: dict[str, Any], agent: str) -> Any:
     from whilesim.evals.runner import evaluate
     from whilesim.evals.setup import read_options
 
-    return evaluate(load_agent(agent), _named(tickets), **read_options(how))
-
-
-def _named(tickets: str | None) -> str:
-    if tickets is None:
-        raise InputError("no tickets were given. Type the path of a JSONL or CSV file, or owner/name of a dataset.")
-    return tickets
+    return evaluate(load_agent(agent), tickets, **read_options(how))
 
 
 @click.command("eval")
@@ -88,7 +82,7 @@ def eval_(tickets: str | None, agent: str, as_json: bool, **how: Any) -> None:
     elif freeze is not None:
         from whilesim.evals.setup import freeze_protocol, read_options
 
-        told = freeze_protocol(freeze, _named(tickets), **read_options(how))
+        told = freeze_protocol(freeze, tickets, **read_options(how))
         show(told, f"{freeze}: {told['count']} tickets, {told['trials']} trial(s) frozen", as_json=as_json)
     else:
         result = _evaluate(tickets, how, agent)
@@ -163,7 +157,7 @@ def floors_(tickets: str, as_json: bool, **how: Any) -> None:
 
     What they pass tells little about a real agent.
 
-    Example: whilesim floors eval/golden_tickets.jsonl --tools eval/tools.json
+    Example: whilesim floors eval/golden_tickets.jsonl --tools eval/tools.json --rubric eval/rubric.json
     """
     _show_floors(_evaluate(tickets, how, "do_nothing").floors, as_json=as_json)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from whilesim.core.errors import InputError
 from whilesim.core.stats import Comparison, fisher, mcnemar, minimum_detectable_effect, permutation, sample_size
-from whilesim.evals.results import EvalResult, load_result
+from whilesim.evals.results import EvalResult, gather, load_result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +89,9 @@ def compare(before: Any, after: Any) -> Change:
     """
     runs = [r if isinstance(r, EvalResult) else load_result(os.fspath(r)) for r in (before, after)]
     tries = [{i: [t.passed for t in ts if t.passed is not None] for i, ts in r.by_ticket.items()} for r in runs]
-    tags: dict[str, list[str]] = {}
-    for ticket, traces in runs[0].by_ticket.items():
-        wanted = f"hand-off {'' if traces[0].handoff.get('wanted') else 'not '}wanted"
-        for tag in [*traces[0].tags, wanted]:
-            tags.setdefault(tag, []).append(ticket)
+    firsts = [(ticket, traces[0]) for ticket, traces in runs[0].by_ticket.items()]
+    wanted = {ticket: f"hand-off {'' if t.handoff.get('wanted') else 'not '}wanted" for ticket, t in firsts}
+    tags = gather((tag, ticket) for ticket, t in firsts for tag in [*t.tags, wanted[ticket]])
     one, two = (r.run["protocol"] for r in runs)
     return compare_tries(*tries, tags=tags, notes=[name for name in one if one[name] != two.get(name)])
 

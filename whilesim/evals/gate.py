@@ -20,7 +20,7 @@ from whilesim.evals.results import EvalResult
 from whilesim.evals.scorers import NOTHING_EXPECTED
 from whilesim.evals.traces import AgentTrace
 
-Undecided = Literal["estimate", "fail", "pass"]
+Decides = Literal["estimate", "fail", "pass"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +42,7 @@ class GateReport:
 
 
 def gate(
-    result: EvalResult,
-    policy: float | None = 1.0,
-    resolution: float | None = None,
-    *,
-    undecided: Undecided = "estimate",
+    result: EvalResult, policy: float | None = 1.0, resolution: float | None = None, *, undecided: Decides = "estimate"
 ) -> GateReport:
     """Hold a run against thresholds, 0 to 1; None asks nothing.
 
@@ -67,7 +63,7 @@ def gate(
 
 
 def hold(
-    result: EvalResult, policy: float | None = 1.0, resolution: float | None = None, undecided: Undecided = "estimate"
+    result: EvalResult, policy: float | None = 1.0, resolution: float | None = None, undecided: Decides = "estimate"
 ) -> GateReport:
     """Do what :func:`gate` does, and return the report of a run that fails too."""
     if undecided not in ("estimate", "fail", "pass"):
@@ -81,7 +77,7 @@ def hold(
         if least is None:
             lines.append(f"{name:<12} {found}: nothing is asked")
             continue
-        below = [t for t in result.traces if _is_below(t, name, least)]
+        below = [t for t in result.traces if is_below(t, name, least)]
         holds, said = _decide(found, len(below), least, undecided)
         failing = [t for t in below if t.failure or not holds]
         passed = passed and not failing and holds
@@ -92,13 +88,13 @@ def hold(
     return GateReport(passed=passed, reasons=told, lines=tuple(lines))
 
 
-def _is_below(trace: AgentTrace, name: str, least: float) -> bool:
+def is_below(trace: AgentTrace, name: str, least: float) -> bool:
     """Whether a trace is below a threshold, or could not be scored though its ticket asks for something."""
     score = trace.scores.get(name)
     return score < least if score is not None else trace.reasons.get(name) != NOTHING_EXPECTED
 
 
-def _decide(found: Estimate, below: int, least: float, undecided: Undecided) -> tuple[bool, str]:
+def _decide(found: Estimate, below: int, least: float, undecided: Decides) -> tuple[bool, str]:
     """Say whether a mean holds against a threshold, and in words why."""
     if least == 1.0:
         return not below, f"{below} trials are below it" if below else "holds for every ticket"
@@ -116,7 +112,7 @@ def write_junit(result: EvalResult, report: GateReport, path: str | os.PathLike[
     counts = {"tests": str(len(result.by_ticket)), "failures": str(len(report.reasons))}
     suite = ElementTree.Element("testsuite", {"name": "whilesim", **counts})
     for ticket, traces in result.by_ticket.items():
-        case = ElementTree.SubElement(suite, "testcase", classname="whilesim", name=ticket)
+        case = ElementTree.SubElement(suite, "testcase", classname="whilesim", name=_xml(ticket))
         if ticket in report.reasons:
             ElementTree.SubElement(case, "failure", message=_xml(report.reasons[ticket]))
         said = "\n".join(f"{turn['role']}: {turn['content']}" for trace in traces for turn in trace.turns)
@@ -130,7 +126,7 @@ def write_summary(result: EvalResult, report: GateReport) -> None:
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if not path:
         return
-    rows = [f"| {ticket} | {_cell(reason)} |" for ticket, reason in report.reasons.items()]
+    rows = [f"| {_cell(ticket)} | {_cell(reason)} |" for ticket, reason in report.reasons.items()]
     table = ["", "| ticket | why it fails |", "| --- | --- |", *rows] if rows else []
     head = f"### {'✅ support agent: gate passed' if report.passed else '❌ support agent: gate failed'}"
     with Path(path).open("a", encoding="utf-8") as out:

@@ -63,21 +63,13 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
         items.append(item)
 
 
-class _Failed(Exception):  # noqa: N818  a failed test, and no error of ours
-    pass
-
-
 class _TicketTest(pytest.Item):
     def runtest(self) -> None:
         """Fail where the gate names the ticket."""
         if _REASONS not in self.config.stash:
             self.config.stash[_REASONS] = _play(self.config.option)
         if why := self.config.stash[_REASONS].get(self.name):
-            raise _Failed(why)
-
-    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
-        """Say why, without a traceback of ours."""
-        return str(excinfo.value) if isinstance(excinfo.value, _Failed) else super().repr_failure(excinfo, style)
+            pytest.fail(why, pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Say which ticket it is."""
@@ -87,7 +79,7 @@ class _TicketTest(pytest.Item):
 def _play(given: Any) -> dict[str, str]:
     """Play all tickets, and return why those that fail do."""
     from whilesim.evals.agents import load_agent
-    from whilesim.evals.gate import hold
+    from whilesim.evals.gate import hold, is_below
     from whilesim.evals.runner import evaluate
     from whilesim.evals.setup import read_options
 
@@ -96,7 +88,6 @@ def _play(given: Any) -> dict[str, str]:
     result = evaluate(load_agent(given.whilesim_agent), given.whilesim_suite, **options)
     reasons, least = dict(hold(result).reasons), given.whilesim_resolution
     for trace in result.traces if least is not None else ():
-        score = trace.scores["resolution"]
-        if score is not None and score < least:
+        if is_below(trace, "resolution", least):
             reasons.setdefault(trace.case_id, trace.say_why("resolution"))
     return reasons

@@ -38,18 +38,17 @@ def push_table(
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
     hub = HfApi()
-    patiently(lambda: hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
-    present: list[str] = hub.list_repo_files(repo, repo_type="dataset")
+    patiently(repo, lambda: hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
+    present = list_files(repo)
     mine = [path for path in present if re.fullmatch(rf"data/{split}-.*\.parquet", path)]
-    foreign = [path for path in present if not _OURS.fullmatch(path)]
-    if run is not None and mine and not any(path.startswith(f"runs/{split}-") for path in present):
-        foreign = mine
-    if foreign:
+    runs = [_split_of(path) for path in present if path.startswith("runs/")]
+    # tickets and results have other columns, and no dataset can be read that holds both
+    other = [path for path in present if path.startswith("data/") and (_split_of(path) in runs) is (run is None)]
+    if foreign := [path for path in present if not _OURS.fullmatch(path)] + other:
         msg = f"{repo!r} holds {foreign[0]!r}, which has other columns than ours and would be mixed up with them. Push to another name."
         raise InputError(msg)
-    number = sum(path.startswith(f"runs/{split}-") for path in present)
-    name = f"{split}-00000-of-00001" if run is None else f"{split}-{number:05d}-{run['run_id']}"
-    splits = {split, *(path.split("/")[1].split("-")[0] for path in present if path.startswith("data/"))}
+    name = f"{split}-00000-of-00001" if run is None else f"{split}-{runs.count(split):05d}-{run['run_id']}"
+    splits = {split, *(_split_of(path) for path in present if path.startswith("data/"))}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "part.parquet")
         _write(rows, file)
@@ -60,7 +59,7 @@ def push_table(
         else:
             operations.append(CommitOperationAdd(f"runs/{name}.json", dumps(run, indent=1).encode()))
         told = f"{len(rows)} rows: {name}"
-        done = patiently(lambda: hub.create_commit(repo, operations, commit_message=told, repo_type="dataset"))
+        done = patiently(repo, lambda: hub.create_commit(repo, operations, commit_message=told, repo_type="dataset"))
         return str(done.oid)
 
 
@@ -99,13 +98,12 @@ def read_table(repo: str, split: str, revision: str | None = None) -> list[dict[
 def list_files(repo: str, revision: str | None = None) -> list[str]:
     """Return the paths in a dataset, or say that there is none."""
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
-    try:
-        return list(HfApi().list_repo_files(repo, repo_type="dataset", revision=revision))
-    except (RepositoryNotFoundError, RevisionNotFoundError) as error:
-        msg = f"there is no dataset {repo!r} on the Hub that you may read. Check the name, and HF_TOKEN."
-        raise InputError(msg) from error
+    return patiently(repo, lambda: list(HfApi().list_repo_files(repo, repo_type="dataset", revision=revision)))
+
+
+def _split_of(path: str) -> str:
+    return path.split("/")[1].split("-")[0]
 
 
 def _write(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -116,7 +114,8 @@ def _write(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     features: dict[str, Any] = {}
     for name in rows[0]:
         found = {type(row[name]).__name__ for row in rows} - {"NoneType"}
-        kind = "float" if found == {"int", "float"} else next(iter(found), "str") if len(found) < 2 else ""
+        unknown = "" if name == "oracle" else "bool"  # nothing else than these two is None everywhere
+        kind = "float" if found == {"int", "float"} else next(iter(found), unknown) if len(found) < 2 else ""
         features[name] = kinds.get(kind) or Json()
     Dataset.from_list([dict(row) for row in rows], features=Features(features)).to_parquet(str(path))
 

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import dumps, loads, read_lines, write_lines, write_whole
+from whilesim.core.jsontext import dumps, read_lines, write_lines, write_whole
 from whilesim.core.stats import Estimate, PassAt, bootstrap, pass_at, proportion
 from whilesim.evals.publish import push_table
 from whilesim.evals.scorers import SCORERS
+from whilesim.evals.tickets import read_json
 from whilesim.evals.traces import AgentTrace
 from whilesim.grading.outcome import Handoff, HandoffTable, handoff_table
+from whilesim.grading.rubric import first_fault
 
 FLOOR = 0.2
 """Share of a suite that a trivial agent may pass before the suite is called weak."""
+T = TypeVar("T")
+_RUN = ("run_id", "date", "commit", "agent", "whilesim", "judge", "trials", "protocol", "weights")
+_AGAIN = "Evaluate again with run_dir= or --run-dir."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +66,7 @@ class EvalResult:
     @cached_property
     def by_ticket(self) -> dict[str, list[AgentTrace]]:
         """Ticket id to its trials."""
-        found: dict[str, list[AgentTrace]] = {}
-        for trace in self.traces:
-            found.setdefault(trace.case_id, []).append(trace)
-        return found
+        return gather((trace.case_id, trace) for trace in self.traces)
 
     @cached_property
     def scores(self) -> dict[str, Estimate]:
@@ -170,6 +172,14 @@ class EvalResult:
     __repr__ = __str__  # a notebook shows the value of a cell
 
 
+def gather(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+    """Return each name with all that stands under it, in the order in which they come."""
+    found: dict[str, list[T]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
+
+
 def tell_floors(floors: Mapping[str, Floor]) -> list[str]:
     """Return the floors as a table, and which of them pass too much."""
     if not floors:
@@ -202,11 +212,12 @@ def load_result(folder: str | os.PathLike[str]) -> EvalResult:
     if not (place / "scores.json").is_file() or not (place / "traces.jsonl").is_file():
         msg = f"{os.fspath(folder)!r} holds no scores.json and traces.jsonl. Type the folder that run_dir= or --run-dir named."
         raise InputError(msg)
+    told = read_json(place / "scores.json", str(place / "scores.json"), _AGAIN)
+    told = told if isinstance(told, dict) else {}
+    if missing := [name for name in _RUN if name not in told]:
+        raise InputError(f"{place / 'scores.json'} holds no {missing[0]!r}, so it is none of a run. {_AGAIN}")
+    found = {"traces": [value for _, value in read_lines(place / "traces.jsonl")], "floors": told.get("floors")}
     try:
-        told = loads((place / "scores.json").read_bytes())
-    except ValueError as error:
-        raise InputError(f"{place / 'scores.json'} cannot be read: {error}.") from error
-    traces = tuple(AgentTrace.from_json(value) for _, value in read_lines(place / "traces.jsonl"))
-    keep = {"run_id", "date", "commit", "agent", "judge", "trials", "weights", "protocol", "whilesim"}
-    floors = {name: TypeAdapter(Floor).validate_python(floor) for name, floor in told["floors"].items()}
-    return EvalResult(traces=traces, run={k: v for k, v in told.items() if k in keep}, floors=floors)
+        return TypeAdapter(EvalResult).validate_python({**found, "run": {name: told[name] for name in _RUN}})
+    except ValidationError as error:
+        raise InputError(f"{os.fspath(folder)!r} cannot be read: {first_fault(error)} {_AGAIN}") from error

@@ -8,17 +8,20 @@ look-up came before; ``{"never": "delete_*"}`` by any such call. Names may hold 
 
 from __future__ import annotations
 
+import runpy
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from whilesim.core.errors import InputError
 from whilesim.core.templates import load_words
+from whilesim.evals.tickets import near
 from whilesim.grading.rubric import first_fault
 
 Names = str | tuple[str, ...]
@@ -67,26 +70,7 @@ def read_rules(source: Mapping[str, Any] | None = None) -> dict[str, RuleLike]:
         InputError: A rule has an unknown field, or says nothing.
     """
     told = {**load_words("evals")["rules"], **(source or {})}
-    return {name: rule if callable(rule) else read_rule(name, rule) for name, rule in told.items()}
-
-
-def read_rule(name: str, told: Any) -> RuleLike:
-    """Read one rule; see :func:`read_rules`."""
-    if isinstance(told, str) and ":" in told:
-        module, _, attribute = told.partition(":")
-        try:
-            found: Callable[..., Any] = getattr(import_module(module), attribute)
-        except (ImportError, AttributeError) as error:
-            raise InputError(f"the rule {name!r} names {told!r}, which cannot be imported: {error}.") from error
-        return found
-    typed = 'Type: {"when_tool": "issue_refund", "unless_state": {"verified": true}}'
-    try:
-        rule = TypeAdapter(Rule).validate_python({"name": name, **told} if isinstance(told, Mapping) else told)
-    except ValidationError as error:
-        raise InputError(f"the rule {name!r} cannot be read: {first_fault(error)} {typed}") from error
-    if not rule.when_tool and not rule.never:
-        raise InputError(f"the rule {name!r} names no tool in when_tool or never, so nothing breaks it. {typed}")
-    return rule
+    return {name: _read_rule(name, rule) for name, rule in told.items()}
 
 
 def choose_rules(
@@ -101,16 +85,52 @@ def choose_rules(
     for item in wanted:
         if isinstance(item, Mapping):
             name = str(item.get("name") or item.get("never") or item.get("when_tool"))
-            chosen[name] = read_rule(name, item)
+            rule = _read_rule(name, item)
         elif item in known:
-            chosen[item] = known[item]
+            name, rule = item, known[item]
         else:
-            near = get_close_matches(item, known, 1)
-            hint = f"Did you mean {near[0]!r}? " if near else ""
             told = f"{where}: must_not_do names the rule {item!r}, and nobody wrote it, so it would always pass."
             typed = f'"rules": {{"{item}": {{"when_tool": "...", "unless_state": {{...}}}}}}'
-            raise InputError(f"{told} {hint}Write it in rubric.json: {typed}.")
+            raise InputError(
+                f"{told} {near(item, known)}Name the rubric that holds it (--rubric eval/rubric.json), or write it there: {typed}."
+            )
+        # two rules of one tool are two rules
+        chosen[name if chosen.get(name, rule) == rule else f"{name} ({len(chosen) + 1})"] = rule
     return chosen
+
+
+def load_named(spec: str, told: str, typed: str) -> Any:
+    """Return what ``module:name`` or ``path.py:name`` names.
+
+    Raises:
+        InputError: It cannot be loaded; the message opens with ``told`` and ends with ``typed``.
+    """
+    module, _, name = spec.rpartition(":")
+    script = module.endswith(".py")
+    sys.path.insert(0, str(Path(module).resolve().parent if script else Path.cwd()))
+    try:
+        found = runpy.run_path(module).get(name) if script else getattr(import_module(module), name, None)
+    except (Exception, SystemExit) as error:  # a file of the user's may raise anything while it is read
+        raise InputError(f"{told}{type(error).__name__}: {error}. {typed}") from error
+    if found is None:
+        raise InputError(f"{told}{module} holds no {name!r}. {typed}")
+    return found
+
+
+def _read_rule(name: str, told: Any) -> RuleLike:
+    if isinstance(told, str) and ":" in told:
+        where = f"the rule {name!r} names {told!r}, which cannot be imported: "
+        told = load_named(told, where, "Type module:function or eval/rules.py:function.")
+    if callable(told):
+        return cast(Callable[..., Any], told)
+    typed = 'Type: {"when_tool": "issue_refund", "unless_state": {"verified": true}}'
+    try:
+        rule = TypeAdapter(Rule).validate_python({"name": name, **told} if isinstance(told, Mapping) else told)
+    except ValidationError as error:
+        raise InputError(f"the rule {name!r} cannot be read: {first_fault(error)} {typed}") from error
+    if not rule.when_tool and not rule.never:
+        raise InputError(f"the rule {name!r} names no tool in when_tool or never, so nothing breaks it. {typed}")
+    return rule
 
 
 def _tuple(names: Names) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from whilesim.chat.messages import Failure, Message
 from whilesim.chat.models import CallKey, Chat, resolve_model
 from whilesim.chat.preflight import preflight
 from whilesim.chat.throttle import Throttle
+from whilesim.chat.usage import Usage
 from whilesim.conversations.engine import run_jobs
 from whilesim.conversations.journal import Journal
 from whilesim.conversations.players import Context, Customer, Utterance
@@ -39,6 +40,7 @@ from whilesim.evals.scorers import Scored, decide_pass, score_ticket
 from whilesim.evals.setup import EvalOptions, Setup, check_protocol, describe, find_commit, name_agent, set_up
 from whilesim.evals.tickets import Ticket
 from whilesim.evals.traces import AgentTrace, tell_failure
+from whilesim.grading.checks.calls import read_calls
 from whilesim.grading.checks.run import run_checks
 from whilesim.grading.judge import Evidence, judge
 from whilesim.grading.outcome import read_handoff
@@ -108,17 +110,20 @@ async def _evaluate(setup: Setup, agent: Any, judge_model: Any, told: Mapping[st
         _weigh(setup.rubric, trace)
     # no paid customer speaks to an agent that does not listen
     quiet = replace(setup, options=replace(setup.options, progress=False, customer=None))
-    names = FLOORS if setup.options.floors else ()
-    floors = {name: _floor(await _play_agent(quiet, name, 1)) for name in names}
-    known: dict[str, Any] = {"date": began, "commit": find_commit(), "agent": name_agent(agent)}
-    known |= {"whilesim": __version__, "judge": told["judge"], "trials": setup.trials, "protocol": dict(told)}
-    known |= {"weights": {c.name: c.weight for c in setup.rubric.criteria}}
+    floors: dict[str, Floor] = {}
+    for name in FLOORS if setup.options.floors else ():
+        played = await _play_agent(quiet, name, 1)
+        floors[name] = Floor.of({t.case_id: (t.passed is True, bool(t.handoff.get("wanted"))) for t in played})
+    weights = {c.name: c.weight for c in setup.rubric.criteria}
+    known: dict[str, Any] = {
+        "date": began,
+        "commit": find_commit(),
+        "agent": name_agent(agent),
+        "whilesim": __version__,
+    }
+    known |= {"judge": told["judge"], "trials": setup.trials, "protocol": dict(told), "weights": weights}
     run_id = digest(f"{dumps(known)} {os.getpid()}", 12)
     return EvalResult(traces=tuple(traces), run={"run_id": run_id, **known}, floors=floors)
-
-
-def _floor(traces: Sequence[AgentTrace]) -> Floor:
-    return Floor.of({t.case_id: (t.passed is True, bool(t.handoff.get("wanted"))) for t in traces})
 
 
 async def _play_agent(setup: Setup, spec: Any, trials: int) -> list[AgentTrace]:
@@ -143,16 +148,17 @@ async def _play_agent(setup: Setup, spec: Any, trials: int) -> list[AgentTrace]:
     cases = [Case(card=_card(t, options), rollout=n, seed=options.seed) for t in setup.tickets for n in range(trials)]
     done: dict[str, AgentTrace] = {}
 
-    async def work(case: Case) -> Mapping[str, Any]:
-        trace = done[case.id] = await _play_one(setup, stage, case, tickets[case.card.id])
+    def note(case: Case, trace: AgentTrace) -> Mapping[str, Any]:
+        _score(setup, trace, tickets[case.card.id])
+        done[case.id] = trace
         return {"id": case.id, "failure": {"reason": trace.failure} if trace.failure else None}
 
+    async def work(case: Case) -> Mapping[str, Any]:
+        return note(case, await _play_one(setup, stage, case, tickets[case.card.id]))
+
     def lost(case: Case, failure: Failure) -> Mapping[str, Any]:
-        ticket = tickets[case.card.id]
-        told = tell_failure(failure)
-        done[case.id] = AgentTrace(ticket.ticket_id, trial=case.rollout, tags=list(ticket.tags), failure=told)
-        _score(setup, done[case.id], ticket)
-        return {"id": case.id, "failure": {"reason": failure.reason}}
+        tags = list(tickets[case.card.id].tags)
+        return note(case, AgentTrace(case.card.id, trial=case.rollout, tags=tags, failure=tell_failure(failure)))
 
     try:
         await preflight(chats, [t.to_openai() for t in stage.tools])
@@ -177,15 +183,20 @@ async def _play_one(setup: Setup, stage: Stage, case: Case, ticket: Ticket) -> A
     if own_calls:  # the agent ran tools of its own: nobody here knows which of them failed
         played = replace(played, failed_calls=None)
     writes = {t.name for t in tools if t.effect == "write"}
-    trace = AgentTrace.of(played, trial=case.rollout, tags=ticket.tags, writes=writes)
-    trace.started_at = began
-    trace.state_of = "" if own_calls or not trace.final_state else "world"
+    said = [m for m in played.messages if m.role in ("user", "assistant") and m.content]
+    calls = read_calls(played.messages, writes, played.failed_calls)
+    made = [{"name": c.name, "arguments": dict(c.arguments), "result": c.reply, "failed": c.failed} for c in calls]
+    turns = [{"role": m.role, "content": m.content} for m in said]
+    trace = AgentTrace(ticket.ticket_id, turns, made, dict(played.final_state), started_at=began, trial=case.rollout)
+    trace.tags, trace.stop, trace.trace = list(ticket.tags), played.stop, played
+    trace.failure = "" if played.failure is None else tell_failure(played.failure)
+    trace.state_of = "" if own_calls or not played.final_state else "world"
+    trace.usage = sum(played.usage.values(), Usage()).to_json()
     if isinstance(stage.agent, TicketAgent):
         told = stage.agent.traces.pop((case.card.id, case.rollout), None)
         if told is not None and (told.state_of or not answered):
             trace.final_state, trace.state_of = told.final_state, "agent"
         trace.turns = told.turns if told is not None and told.turns else trace.turns
-    _score(setup, trace, ticket)
     return trace
 
 
@@ -244,10 +255,8 @@ async def _judge(setup: Setup, traces: Sequence[AgentTrace], model: Any) -> None
 async def _ask(chat: Chat, setup: Setup, trace: AgentTrace, ticket: Ticket, name: str) -> dict[str, float]:
     assert trace.trace is not None
     facts: dict[str, Any] = {"what the agent is told of the customer": dict(ticket.customer_context)}
-    facts |= {"a good answer": ticket.reference} if ticket.reference else {}
-    facts |= {"what may be said": ticket.knowledge} if ticket.knowledge else {}
-    questions = (ticket.oracle or {}).get("open", ())
-    told, box = trace.trace.messages, setup.box
+    facts |= {n: v for n, v in (("a good answer", ticket.reference), ("what may be said", ticket.knowledge)) if v}
+    told, questions, box = trace.trace.messages, (ticket.oracle or {}).get("open", ()), setup.box
     evidence = Evidence(policy=box.policy, tools=box.tools, messages=told, facts=facts, open=questions)
     key = CallKey(case=trace.case_id, rollout=trace.trial, role="judge")
     found = await judge(chat, setup.judged, evidence, key=key, model=name)

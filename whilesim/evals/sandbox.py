@@ -6,16 +6,15 @@ its ``initial_state`` gives, and one for each id that its customer is known by.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, cast
 
 from whilesim.cards.plan import WorldFactory
 from whilesim.core.errors import InputError
 from whilesim.core.seeds import derive
 from whilesim.core.text import name_words
-from whilesim.evals.tickets import Ticket
+from whilesim.evals.tickets import Ticket, near
 from whilesim.situations.axes import Situation
 from whilesim.situations.policy import Policy
 from whilesim.situations.tools import Tool, parse_tools
@@ -79,23 +78,26 @@ def open_sandbox(tickets: Sequence[Ticket], tools: Any, policy: Policy, world: A
     for ticket in tickets if given else ():
         for name in ticket.expected_tools:
             if name not in known:
-                told = f"{ticket.name} expects the tool {name!r}, and there is no such tool."
-                raise InputError(f"{told} {_near(name, known)}")
+                raise _unknown(f"{ticket.name} expects the tool {name!r}, and there is no such tool", name, known)
     read = given or _tools_of(tickets)
     if callable(world):
         return Sandbox(tools=read, policy=policy, factory=world, seed=seed)
-    model = infer_world(read, policy, world if isinstance(world, WorldSpec) else None) if read else None
-    for ticket in tickets if model is not None and given else ():
-        for kind, found in ticket.initial_state.items():
-            if model is not None and isinstance(found, (Mapping, list)) and _kind(kind, model) is None:
-                told = f"initial_state holds {kind!r}, and the world has no such kind"
-                raise InputError(f"{ticket.name}: {told}. {_near(kind, model.kinds)}")
+    if not read:
+        return Sandbox(tools=read, policy=policy, seed=seed)
+    model = infer_world(read, policy, world if isinstance(world, WorldSpec) else None)
+    for ticket in tickets:
+        for name, found in ticket.initial_state.items():
+            told, kind = f"{ticket.name}: initial_state holds {name!r}", _kind(name, model)
+            records = found.values() if isinstance(found, Mapping) else found if isinstance(found, list) else None
+            if records is not None and kind is None and given:
+                raise _unknown(f"{told}, and the world has no such kind", name, model.kinds)
+            if kind is not None and not all(isinstance(record, Mapping) for record in records or ()):
+                raise InputError(f'{told}, and not all of it are records. Type: {{"84920": {{"status": "shipped"}}}}')
     return Sandbox(tools=read, policy=policy, model=model, seed=seed)
 
 
-def _near(name: str, known: Any) -> str:
-    near = get_close_matches(name, known, 1)
-    return (f"Did you mean {near[0]!r}? " if near else "") + f"There are: {', '.join(sorted(known))}."
+def _unknown(told: str, name: str, known: Iterable[str]) -> InputError:
+    return InputError(f"{told}. {near(name, known)}There are: {', '.join(sorted(known))}.")
 
 
 def _tools_of(tickets: Sequence[Ticket]) -> tuple[Tool, ...]:

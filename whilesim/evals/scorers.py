@@ -41,6 +41,9 @@ class Scored:
     parts: Mapping[str, float] = field(default_factory=dict)
 
 
+_NO_TOOLS = Scored(value=None, why="the ticket expects no tools")
+
+
 def score_ticket(
     trace: AgentTrace, ticket: Ticket, rules: Mapping[str, RuleLike], tools: Sequence[Tool]
 ) -> dict[str, Scored]:
@@ -49,13 +52,10 @@ def score_ticket(
         return {name: Scored(value=None, why=trace.failure) for name in SCORERS}
     policy = score_policy(trace, ticket, rules)
     if ticket.oracle is None:
-        return {
-            "resolution": score_resolution(trace, ticket),
-            "tool_accuracy": score_tools(trace, ticket),
-            "policy": policy,
-        }
-    told = score_by_oracle(trace, ticket, tools)
-    return told if policy.value == 1.0 else {**told, "policy": policy}
+        told = {"resolution": score_resolution(trace, ticket), "tool_accuracy": score_tools(trace, ticket)}
+    else:
+        told = score_by_oracle(trace, ticket, tools)
+    return told if "policy" in told and policy.value == 1.0 else {**told, "policy": policy}
 
 
 def score_resolution(trace: AgentTrace, ticket: Ticket) -> Scored:
@@ -80,12 +80,12 @@ def score_tools(trace: AgentTrace, ticket: Ticket) -> Scored:
     """Score which tools were called, in which order and with which arguments."""
     expected, made = list(ticket.expected_tools), _settled(trace.tool_calls)
     if not expected:
-        return Scored(value=None, why="the ticket expects no tools")
+        return _NO_TOOLS
     wanted, names = Counter(expected), Counter(str(c["name"]) for c in made)
     shared = (wanted & names).total()
     with_arguments = [name for name in wanted if name in ticket.expected_arguments]
     right = sum(any(_fits(name, call, ticket) for call in made) for name in with_arguments)
-    common = _common([[_fits(name, call, ticket) for call in made] for name in expected])
+    common = _in_order(made, ticket)
     parts = {
         "precision": shared / len(made) if made else 0.0,
         "recall": shared / len(expected),
@@ -95,7 +95,8 @@ def score_tools(trace: AgentTrace, ticket: Ticket) -> Scored:
     missing, extra = (", ".join(c.elements()) for c in (wanted - names, names - wanted))
     why = [f"{missing} not called"] if missing else []
     why += [f"{extra} called besides"] if extra else []
-    why += ["called in another order"] if shared and parts["order"] < 1 else []
+    astray = parts["order"] < 1 or (not missing and parts["arguments"] == 1 and common < len(expected))
+    why += ["called in another order"] if shared and astray else []
     why += ["called with other arguments"] if parts["arguments"] < 1 else []
     return Scored(value=2 * common / (len(expected) + len(made)), why="; ".join(why), parts=parts)
 
@@ -137,7 +138,7 @@ def score_by_oracle(trace: AgentTrace, ticket: Ticket, tools: Sequence[Tool]) ->
     missed, due = [v.reason for v in found if v.rule == "must_call"], len(oracle.must_call)
     return {
         "resolution": Scored(value=float(not ends), why="; ".join(ends)),
-        "tool_accuracy": Scored(value=1 - len(missed) / due if due else None, why="; ".join(missed)),
+        "tool_accuracy": Scored(value=1 - len(missed) / due, why="; ".join(missed)) if due else _NO_TOOLS,
         "policy": Scored(value=float(not others), why="; ".join(others)),
     }
 
@@ -151,10 +152,8 @@ def decide_pass(trace: AgentTrace, ticket: Ticket) -> bool | None:
         role, reason = trace.failure.partition(":")[0].split()
         return None if role != "agent" or reason in PLAYED_AGAIN else False
     policy, resolution = trace.scores.get("policy"), trace.scores.get("resolution")
-    held = [policy == 1.0, resolution in (1.0, None)]
-    if ticket.expected_tools and ticket.oracle is None:
-        held += [trace.parts[name] == 1.0 for name in ("recall", "order", "arguments")]
-    if not all(held):
+    due = len(ticket.expected_tools) if ticket.oracle is None else 0
+    if policy != 1.0 or resolution not in (1.0, None) or (due and _in_order(_settled(trace.tool_calls), ticket) < due):
         return None if policy is None else False
     expects = ticket.expected_tools or ticket.must_not_do or resolution is not None
     return True if expects and (resolution is not None or not ticket.expected_final_state) else None
@@ -216,6 +215,11 @@ def _settled(calls: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Leave out a failed call where the same tool was called again."""
     later = [{c["name"] for c in calls[i + 1 :]} for i in range(len(calls))]
     return [c for c, after in zip(calls, later, strict=True) if not (c.get("failed") and c["name"] in after)]
+
+
+def _in_order(made: Sequence[Mapping[str, Any]], ticket: Ticket) -> int:
+    """Count the expected calls that were made with their arguments, one behind the other."""
+    return _common([[_fits(name, call, ticket) for call in made] for name in ticket.expected_tools])
 
 
 def _common(fits: Sequence[Sequence[bool]]) -> int:

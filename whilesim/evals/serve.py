@@ -11,7 +11,8 @@ import logging
 import re
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -23,7 +24,7 @@ from whilesim.conversations.players import Agent, Context
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, loads
 from whilesim.core.text import digest
-from whilesim.evals.agents import find_agent
+from whilesim.evals.agents import TicketAgent, find_agent
 from whilesim.evals.tickets import Ticket
 from whilesim.playing import find_cast, seat_agent
 
@@ -39,12 +40,6 @@ class _AnyTicket(dict[str, Ticket]):
         return Ticket(ticket_id=key, user_message="-")
 
 
-class _Refused(Exception):  # noqa: N818  it becomes an answer, and is no error of ours
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
 @asynccontextmanager
 async def serving(agents: Mapping[str, Any], *, port: int = 0, key: str | None = None) -> AsyncIterator[str]:
     """Serve agents while the block lasts, and yield the address: ``http://127.0.0.1:<port>/v1``.
@@ -57,36 +52,37 @@ async def serving(agents: Mapping[str, Any], *, port: int = 0, key: str | None =
     Raises:
         InputError: An agent cannot be used, or the port is taken.
     """
-    chats: list[Endpoint] = []
-    seated = {name: await _seat(spec, chats) for name, spec in {**{n: n for n in BUILT_IN}, **agents}.items()}
-    desk = _Desk(seated, key)
-    app = web.Application(client_max_size=64 << 20)
-    for path in ("/v1", ""):
-        app.router.add_post(f"{path}/chat/completions", desk.chat)
-        app.router.add_get(f"{path}/models", desk.models)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port)
-    try:
-        await site.start()
-    except OSError as error:
-        raise InputError(f"port {port} cannot be listened on: {error}. Type --port 0 for any that is free.") from error
-    try:
+    async with AsyncExitStack() as stack:
+        desk = _Desk({n: await _seat(spec, stack) for n, spec in {**{n: n for n in BUILT_IN}, **agents}.items()}, key)
+        app = web.Application(client_max_size=64 << 20)
+        for path in ("/v1", ""):
+            app.router.add_post(f"{path}/chat/completions", desk.chat)
+            app.router.add_get(f"{path}/models", desk.models)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        stack.push_async_callback(runner.cleanup)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", port).start()
+        except OSError as error:
+            msg = f"port {port} cannot be listened on: {error}. Type --port 0 for any that is free."
+            raise InputError(msg) from error
         yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    finally:
-        await runner.cleanup()
-        for chat in chats:
-            await chat.close()
 
 
-async def _seat(spec: Any, chats: list[Endpoint]) -> Agent:
+async def _seat(spec: Any, stack: AsyncExitStack) -> Agent:
     own = find_agent(spec, _AnyTicket())
     if own is not None:
         return own
     cast = await find_cast(spec, "scripted")
     chat = Endpoint(cast.models["agent"]) if "agent" in cast.models else None
-    chats += [chat] if chat else []
+    if chat is not None:
+        stack.push_async_callback(chat.close)
     return seat_agent(cast.agent, chat)
+
+
+def _refused(kind: type[web.HTTPException], message: str) -> web.HTTPException:
+    error = {"message": message, "type": "invalid_request_error", "code": kind.status_code}
+    return kind(text=dumps({"error": error}), content_type="application/json")
 
 
 class _Desk:
@@ -100,11 +96,7 @@ class _Desk:
         return web.json_response({"object": "list", "data": listed}, dumps=dumps)
 
     async def chat(self, request: Any) -> Any:
-        try:
-            asked, reply, usage = await self.answer(request)
-        except _Refused as refused:
-            error = {"message": str(refused), "type": "invalid_request_error", "code": refused.status}
-            return web.json_response({"error": error}, status=refused.status, dumps=dumps)
+        asked, reply, usage = await self.answer(request)
         head = {"id": f"chatcmpl-{digest(repr(reply), 12)}", "created": int(time.time()), "model": asked["model"]}
         if asked.get("stream"):
             return await _stream(request, asked, head, reply, usage)
@@ -116,31 +108,34 @@ class _Desk:
     async def answer(self, request: Any) -> tuple[dict[str, Any], Message, dict[str, int]]:
         """Let the agent that a request names answer it."""
         if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
-            raise _Refused(401, "the key is not the one that whilesim serve was started with.")
+            raise _refused(web.HTTPUnauthorized, "the key is not the one that whilesim serve was started with.")
         raw = await request.read()
         try:
             asked = loads(raw)
             messages, tools = read_messages(asked["messages"]), tuple(asked.get("tools") or ())
+            asked |= {"model": str(asked.get("model")), "stream_options": dict(asked.get("stream_options") or {})}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise _Refused(400, f"the request cannot be read: {type(error).__name__}: {error}") from error
-        asked["model"] = str(asked.get("model"))
+            told = f"the request cannot be read: {type(error).__name__}: {error}"
+            raise _refused(web.HTTPBadRequest, told) from error
         agent = self.agents.get(asked["model"]) or self.agents.get(asked["model"].removeprefix("openai/"))
         if agent is None:
-            raise _Refused(404, f"there is no agent {asked['model']!r} here; there are {', '.join(self.agents)}.")
+            told = f"there is no agent {asked['model']!r} here; there are {', '.join(self.agents)}."
+            raise _refused(web.HTTPNotFound, told)
         if not messages:
-            raise _Refused(400, "the request holds no messages.")
+            raise _refused(web.HTTPBadRequest, "the request holds no messages.")
         first = next((m.content or "" for m in messages if m.role == "user"), "")
         turn = sum(m.role == "assistant" for m in messages)
         context = Context(tools=tools, case=f"{digest(first)}-{turn}", seed=0, turn=turn, answer=_no_world)
+        if isinstance(agent, TicketAgent):  # what it writes down is of this request alone
+            agent = replace(agent, traces={})
         try:
             said = await agent.answer(messages, context)
         except Exception as error:  # an agent of the user's may raise anything; the client must hear of it
             log.warning("%s: %s", asked["model"], error)
-            raise _Refused(500, f"{type(error).__name__}: {error}") from error
-        getattr(agent, "traces", {}).clear()
+            raise _refused(web.HTTPInternalServerError, f"{type(error).__name__}: {error}") from error
         spoken = [m for m in said if m.role == "assistant"]
         if not spoken:
-            raise _Refused(500, f"the agent {asked['model']!r} said nothing.")
+            raise _refused(web.HTTPInternalServerError, f"the agent {asked['model']!r} said nothing.")
         return asked, spoken[-1], _count(raw, spoken[-1], context.usage)
 
 
@@ -170,7 +165,7 @@ async def _stream(
     parts: list[tuple[Any, str | None]] = [*((delta, None) for delta in _deltas(reply)), ({}, _finish(reply))]
     choices = [{"index": 0, "delta": delta, "finish_reason": end, "logprobs": None} for delta, end in parts]
     chunks: list[Any] = [{**head, "choices": [choice]} for choice in choices]
-    if (asked.get("stream_options") or {}).get("include_usage"):
+    if asked["stream_options"].get("include_usage"):
         chunks.append({**head, "choices": [], "usage": usage})
     for text in (*map(dumps, chunks), "[DONE]"):
         await response.write(f"data: {text}\n\n".encode())

@@ -8,19 +8,20 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import dumps, loads, write_whole
+from whilesim.core.jsontext import dumps, parse_object, write_whole
 from whilesim.core.templates import load_words
 from whilesim.core.text import digest
 from whilesim.evals.rules import RuleLike, choose_rules, read_rules
 from whilesim.evals.sandbox import Sandbox, open_sandbox
 from whilesim.evals.scorers import SCORERS
-from whilesim.evals.tickets import Tickets, load_tickets
+from whilesim.evals.tickets import Tickets, load_tickets, read_json
 from whilesim.grading.rubric import Rubric, read_rubric
 from whilesim.keeping.judging import name_model
 from whilesim.situations.policy import Policy, parse_policy
@@ -97,10 +98,7 @@ def check_protocol(path: str | os.PathLike[str], told: Mapping[str, Any]) -> Non
     """
     where = f"the protocol {os.fspath(path)!r}"
     typed = "Type: whilesim eval TICKETS --freeze protocol.json"
-    try:
-        frozen = loads(Path(path).read_bytes())
-    except (OSError, ValueError) as error:
-        raise InputError(f"{where} cannot be read: {error}. {typed}") from error
+    frozen = read_json(path, where, typed)
     if not isinstance(frozen, dict) or "digest" not in frozen:
         raise InputError(f"{where} is none: it holds no digest. {typed}")
     if frozen.pop("digest") != digest(dumps(frozen)):
@@ -147,8 +145,8 @@ def set_up(tickets: Any, rubric: Any, trials: int, tools: Any, options: EvalOpti
 
 
 def _rules_of(rubric: Any) -> Mapping[str, Any]:
-    if isinstance(rubric, (str, os.PathLike)) and os.fspath(rubric).endswith(".json"):
-        rubric = loads(Path(rubric).read_text(encoding="utf-8"))
+    if isinstance(rubric, (str, os.PathLike)):  # a path, or the text itself
+        rubric = parse_object(Path(rubric).read_text(encoding="utf-8") if os.path.isfile(rubric) else str(rubric))
     return rubric.get("rules", {}) if isinstance(rubric, Mapping) else {}
 
 
@@ -163,10 +161,8 @@ def name_agent(agent: Any) -> str:
 
 def find_commit() -> str:
     """Return the commit that is checked out, as CI or git says; empty where neither does."""
-    if os.environ.get("GITHUB_SHA"):
-        return os.environ["GITHUB_SHA"]
-    try:
-        asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)  # noqa: S607  whichever git is there
-    except OSError:
-        return ""
-    return asked.stdout.strip()
+    found = os.environ.get("GITHUB_SHA", "")
+    with suppress(OSError):
+        asked = ["git", "rev-parse", "HEAD"]
+        found = found or subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603  a fixed command
+    return found

@@ -13,23 +13,72 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
 from whilesim.core.errors import InputError
 from whilesim.core.keys import scrub
-from whilesim.core.stats import Estimate, PassAt, pass_at, proportion
+from whilesim.core.stats import Estimate, pass_at, proportion
 from whilesim.core.templates import load_words
 from whilesim.core.text import digest
 from whilesim.evals.compare import Change, compare_tries
-from whilesim.evals.results import Floor
+from whilesim.evals.results import Floor, gather
+from whilesim.grading.rubric import first_fault
 from whilesim.situations.tools import Effect, parse_tools
 
-_INFRASTRUCTURE = "infrastructure_error"
 _PARTS = {"agent": "agent_info", "user": "user_info", "domain": "environment_info"}
 _PERSONA = re.compile(r"\[PERSONA:([^\]]*)\]")
+
+
+class _Action(BaseModel):
+    name: str
+
+
+class _Criteria(BaseModel):
+    actions: list[_Action] | None = None
+    reward_basis: list[str] | None = None
+
+
+class _Task(BaseModel):
+    id: str | int
+    evaluation_criteria: _Criteria | None = None
+
+
+class _Reward(BaseModel, strict=True):
+    reward: float | None = None
+
+
+class _Said(BaseModel):
+    raw_data: dict[str, Any] | None = None
+
+
+class _Simulation(BaseModel):
+    task_id: str
+    termination_reason: str
+    trial: int | None = None
+    seed: int | None = None
+    policy: str | None = None
+    reward_info: _Reward | None = None
+    messages: list[_Said] | None = None
+
+
+class _Info(BaseModel):
+    agent_info: dict[str, Any]
+    user_info: dict[str, Any]
+    environment_info: dict[str, Any]
+
+
+class _Results(BaseModel):
+    """What is read of a file; it may hold more."""
+
+    info: _Info
+    tasks: list[_Task]
+    simulations: list[_Simulation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +103,12 @@ class Tau2Run:
     @property
     def tries(self) -> dict[str, list[bool]]:
         """Task to whether each of its simulations passed; infrastructure errors dropped."""
-        found: dict[str, list[bool]] = {}
-        for s in self.simulations:
-            if not _is_broken(s):
-                found.setdefault(s["task_id"], []).append(_passes(s))
-        return found
+        return gather((s["task_id"], _passes(s)) for s in self.simulations if not _is_broken(s))
 
     @property
     def passes(self) -> int:
-        """Simulations with a reward of 1."""
-        return sum(map(_passes, self.simulations))
+        """Simulations with a reward of 1; infrastructure errors dropped."""
+        return sum(map(sum, self.tries.values()))
 
     @property
     def three_ways(self) -> dict[str, Estimate]:
@@ -73,20 +118,11 @@ class Tau2Run:
         return {name: proportion(*pair) for name, pair in counts.items()}
 
     @property
-    def pass_at(self) -> PassAt:
-        """pass@k and pass^k over tasks."""
-        return pass_at([(len(told), sum(told)) for told in self.tries.values()])
-
-    @property
     def tags(self) -> dict[str, list[str]]:
         """Persona, and hand-off wanted or not, to the tasks."""
-        found: dict[str, list[str]] = {}
-        for task_id, task in self.tasks.items():
-            persona = _PERSONA.search(task_id)
-            tags = [f"persona {persona[1]}"] if persona else []
-            for tag in [*tags, "hand-off wanted" if wants_handoff(task) else "hand-off not wanted"]:
-                found.setdefault(tag, []).append(task_id)
-        return dict(sorted(found.items()))
+        found = [("hand-off wanted" if wants_handoff(t) else "hand-off not wanted", i) for i, t in self.tasks.items()]
+        found += [(f"persona {persona}", i) for i in self.tasks for persona in _PERSONA.findall(i)[:1]]
+        return dict(sorted(gather(found).items()))
 
     def split(self, splits: Mapping[str, Sequence[str]] | None = None) -> str:
         """Say which split the tasks are: by the ids given, else the benchmark's whole ones by their digest."""
@@ -115,7 +151,7 @@ class Tau2Run:
             "passes": self.passes,
             "terminations": self.terminations,
             "pass_rate": {name: str(rate) for name, rate in self.three_ways.items()},
-            "pass_at": str(self.pass_at),
+            "pass_at": str(pass_at([(len(told), sum(told)) for told in tries.values()])),
             "tags": {tag: f"{sum(told)} of {len(told)}" for tag, told in by_tag.items()},
             "tool_error_rate": str(proportion(sum(bool(m.get("error")) for m in tools), len(tools))),
             "average_turns": round(sum(turns) / len(turns), 2) if turns else 0.0,
@@ -140,8 +176,8 @@ def read_tau2(*paths: str | os.PathLike[str]) -> Tau2Run:
             raise InputError(f"{os.fspath(path)!r} {told}: compare the two.")
     runs = [s for f in files for s in f["simulations"]]
     notes = _refuse_mixed(runs, info, where)
-    infos = [json.dumps(f["info"]).replace('"dummy_key"', '"***"') for f in files]  # what the benchmark writes for none
-    if any(json.dumps(scrub(json.loads(text))) != text for text in infos):
+    infos = json.dumps([f["info"] for f in files]).replace('"dummy_key"', '"***"')  # what the benchmark writes for none
+    if json.dumps(scrub(json.loads(infos))) != infos:
         notes.append("a key stood in the file: it is left out here; make a new one")
     tasks = {str(t["id"]): t for f in files for t in f["tasks"]}
     return Tau2Run(info, tasks, tuple(scrub(s) for s in runs), tuple(notes))
@@ -178,8 +214,9 @@ def read_tasks(path: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
     """Read the tasks of a results file, or of the benchmark's own ``tasks.json``."""
     found = _parse(Path(path))
     tasks = found.get("tasks") if isinstance(found, Mapping) else found
-    if isinstance(tasks, list) and tasks and all(isinstance(t, Mapping) and "id" in t for t in tasks):
-        return tasks
+    with suppress(ValidationError):
+        if TypeAdapter(list[_Task]).validate_python(tasks):
+            return cast(list[Mapping[str, Any]], tasks)
     raise InputError(f"{os.fspath(path)!r} holds no tasks of tau2-bench. Type the path of results.json or tasks.json.")
 
 
@@ -187,9 +224,8 @@ def read_splits(path: str | os.PathLike[str]) -> Mapping[str, Sequence[str]]:
     """Read the benchmark's ``split_tasks.json``: name to task ids."""
     found = _parse(Path(path))
     found = found.get("splits", found) if isinstance(found, dict) else found
-    lists = found.values() if isinstance(found, dict) else [None]
-    if all(isinstance(ids, list) and all(isinstance(i, str) for i in ids) for ids in lists):
-        return cast(Mapping[str, Sequence[str]], found)
+    with suppress(ValidationError):
+        return TypeAdapter(dict[str, list[str]]).validate_python(found)
     raise InputError(f"{os.fspath(path)!r} holds no splits: it must be an object of name to a list of task ids.")
 
 
@@ -212,47 +248,25 @@ def tell_tau2(told: Mapping[str, Any]) -> str:
 
 def _parse(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(f"{os.fspath(path)!r} cannot be read: {error}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         msg = f"{os.fspath(path)!r} is no whole JSON file ({error}). It may be cut off: run again, or take the file of a run that ended."
         raise InputError(msg) from error
 
 
 def _read(path: Path) -> dict[str, Any]:
-    folder = path if path.is_dir() else path.parent
-    found = _parse(path / "results.json" if path.is_dir() else path)
-    needed: dict[str, Any] = {"info": dict, "tasks": list, "simulations": list}
-    if not isinstance(found, dict) or not all(isinstance(found.get(name), kind) for name, kind in needed.items()):
-        msg = f"{os.fspath(path)!r} is no file of results: it needs {', '.join(needed)}. Type the path that --save-to named."
-        raise InputError(msg)
-    if missing := [part for part in _PARTS.values() if not isinstance(found["info"].get(part), dict)]:
-        msg = f"{os.fspath(path)!r}: its info holds no {missing[0]!r}, so nobody knows what was run. Run again."
-        raise InputError(msg)
-    if not found["simulations"] and (found.get("simulation_index") or path.is_dir()):
-        found["simulations"] = [_parse(file) for file in sorted((folder / "simulations").glob("*.json"))]
-    for s in found["simulations"]:
-        if not isinstance(s, dict) or not {"task_id", "termination_reason"} <= s.keys():
-            msg = f"{os.fspath(path)!r}: a simulation has no task_id or termination_reason, so nobody knows what it is."
-            raise InputError(msg)
-    for task in found["tasks"]:
-        told = (isinstance(task, dict) and task.get("evaluation_criteria")) or {}
-        if (
-            not isinstance(task, dict)
-            or "id" not in task
-            or not isinstance(told, dict)
-            or not _acts(told.get("actions"))
-        ):
-            msg = f"{os.fspath(path)!r}: a task has no id, or no readable criteria, so nobody knows what it asks."
-            raise InputError(msg)
-    return found
-
-
-def _acts(actions: Any) -> bool:
-    return actions is None or (
-        isinstance(actions, list) and all(isinstance(a, dict) and isinstance(a.get("name"), str) for a in actions)
-    )
+    file = path / "results.json" if path.is_dir() else path
+    found = _parse(file)
+    if isinstance(found, dict) and not found.get("simulations") and (found.get("simulation_index") or path.is_dir()):
+        found["simulations"] = [_parse(part) for part in sorted((file.parent / "simulations").glob("*.json"))]
+    try:
+        _Results.model_validate(found)
+    except ValidationError as error:
+        msg = f"{os.fspath(path)!r} is no file of results: {first_fault(error)} Type the path that --save-to named."
+        raise InputError(msg) from error
+    return cast(dict[str, Any], found)
 
 
 def _differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
@@ -267,30 +281,27 @@ def _differences(one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
 
 def _refuse_mixed(runs: Sequence[Mapping[str, Any]], info: Mapping[str, Any], path: str) -> list[str]:
     """Refuse what was made by several configurations; return notes on what is odd."""
-    seen: dict[str, set[Any]] = {}
-    for s in runs:
-        seen.setdefault("the policy", set()).add(digest(s["policy"]) if s.get("policy") else None)
-        seen.setdefault(f"the seed of trial {s.get('trial')}", set()).add(s.get("seed"))
-        for m in s.get("messages") or ():
-            if m.get("role") in ("assistant", "user") and (m.get("raw_data") or {}).get("model"):
-                seen.setdefault(f"the {m['role']}'s model", set()).add(m["raw_data"]["model"])
-    mixed = [f"{name} is {sorted(map(str, found - {None}))}" for name, found in seen.items() if len(found - {None}) > 1]
-    if mixed:
+    told = [("the policy", digest(s["policy"])) for s in runs if s.get("policy")]
+    told += [(f"the seed of trial {s.get('trial')}", s["seed"]) for s in runs if s.get("seed") is not None]
+    said = [m for s in runs for m in s.get("messages") or () if m.get("role") in ("assistant", "user")]
+    models = [(m["role"], (m.get("raw_data") or {}).get("model")) for m in said]
+    told += [(f"the {role}'s model", model) for role, model in models if model]
+    seen = {name: sorted({str(v) for n, v in told if n == name}) for name, _ in told}
+    if mixed := [f"{name} is {found}" for name, found in seen.items() if len(found) > 1]:
         msg = f"{path!r} was made by more than one configuration: {'; '.join(mixed)}. Run again with a --save-to of its own."
         raise InputError(msg)
-    counts = Counter((s["task_id"], s.get("trial")) for s in runs if not _is_broken(s))
-    twice = [pair for pair, n in counts.items() if n > 1]
-    if twice:
-        msg = f"{path!r} holds trial {twice[0][1]} of task {twice[0][0]!r} more than once: give each file once."
-        raise InputError(msg)
-    trials, told = len({s.get("trial") for s in runs}), info.get("num_trials")
-    odd = runs and told and told != trials
-    return [f"the file says {told} trial(s) and holds {trials}: the run was resumed"] if odd else []
+    pairs = Counter((s["task_id"], s.get("trial")) for s in runs if not _is_broken(s))
+    for (task, trial), count in pairs.items():
+        if count > 1:
+            raise InputError(f"{path!r} holds trial {trial} of task {task!r} more than once: give each file once.")
+    trials, due = len({s.get("trial") for s in runs}), info.get("num_trials")
+    odd = runs and due and due != trials
+    return [f"the file says {due} trial(s) and holds {trials}: the run was resumed"] if odd else []
 
 
 def _is_broken(simulation: Mapping[str, Any]) -> bool:
     """Whether the benchmark failed, not the agent; one form of it calls that ``skipped``."""
-    return simulation["termination_reason"] == _INFRASTRUCTURE or bool(simulation.get("skipped"))
+    return simulation["termination_reason"] == "infrastructure_error" or bool(simulation.get("skipped"))
 
 
 def _passes(simulation: Mapping[str, Any]) -> bool:

@@ -83,6 +83,7 @@ class Ticket:
 
 
 _KNOWN = tuple(f.name for f in fields(Ticket))
+_TEXTS = {f.name for f in fields(Ticket) if f.type in ("str", "Words")}
 _TICKET = TypeAdapter(Ticket)
 
 
@@ -117,8 +118,8 @@ class Tickets(Sequence[Ticket]):
     def keep_out(self, data: Simulation) -> Simulation:
         """Return the rows to train on: without those that a ticket was made from, and those of the same cell."""
         sources = {t.source for t in self}
-        cells = {dumps(sorted(t.cell.items())) for t in self if t.cell}
-        return data.filter(lambda r: r.id not in sources and dumps(sorted(r.situation.items())) not in cells)
+        cells = [t.cell for t in self if t.cell]
+        return data.filter(lambda r: not {r.id, r.card_id} & sources and r.situation not in cells)
 
 
 def load_tickets(source: Any, *, split: str = "test") -> Tickets:
@@ -136,52 +137,66 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
     """
     if isinstance(source, Tickets):
         return source
+    if source is None:
+        raise InputError("no tickets were given. Type the path of a JSONL or CSV file, or owner/name of a dataset.")
     where = "tickets"
     if isinstance(source, Simulation):
         made = [_of_row(row, source) for row in source.rows]
         values: Iterable[tuple[str, Any]] = ((f"row {t.source!r}", t) for t in made if t)
     elif isinstance(source, (str, os.PathLike)):
-        where = os.fspath(source)
-        values = _of_hub(where, split) if _is_hub(where) else _of_file(Path(source))
+        where, path = os.fspath(source), Path(source)
+        is_file = path.exists() or path.suffix in (".jsonl", ".json", ".csv")
+        hub = not is_file and REPO.fullmatch(where.partition("@")[0])
+        values = _of_hub(where, split) if hub else _of_file(path)
     else:
-        values = ((f"ticket {i}", _of_trace(v) if hasattr(v, "case_id") else v) for i, v in enumerate(source, start=1))
-    found, faults, first = list[Ticket](), list[str](), dict[str, str]()
+        given = source if isinstance(source, Iterable) else [source]
+        values = ((f"ticket {i}", v) for i, v in enumerate(given, start=1))
+    found, faults = dict[str, tuple[str, Ticket]](), list[str]()
     for place, value in values:
         try:
             ticket = _read(value, place)
         except InputError as error:
             faults.append(str(error))
             continue
-        if ticket.ticket_id in first:
-            faults.append(f"{place} has the id {ticket.ticket_id!r}, which {first[ticket.ticket_id]} has already.")
-        first.setdefault(ticket.ticket_id, place)
-        found.append(ticket)
+        first, _ = found.setdefault(ticket.ticket_id, (place, ticket))
+        if first != place:
+            faults.append(f"{place} has the id {ticket.ticket_id!r}, which {first} has already.")
     if faults:
         more = f"\n  and {len(faults) - 10} more" if len(faults) > 10 else ""
-        msg = f"{where}: {len(faults)} of the tickets cannot be used, mend them:\n  " + "\n  ".join(faults[:10]) + more
-        raise InputError(msg)
+        told = "\n  ".join(faults[:10])
+        raise InputError(f"{where}: {len(faults)} of the tickets cannot be used, mend them:\n  {told}{more}")
     if not found:
         raise InputError(f"{where}: there is no ticket in it. Type: whilesim eval --init, for twenty to begin with.")
-    return Tickets(found)
+    return Tickets(ticket for _, ticket in found.values())
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """Ask whether the nearest of what there is was meant; empty where nothing is near."""
+    found = get_close_matches(name, list(known), 1)
+    return f"Did you mean {found[0]!r}? " if found else ""
 
 
 def _read(value: Any, place: str) -> Ticket:
     if isinstance(value, Ticket):
         return value
+    value = _of_trace(value) if hasattr(value, "case_id") else value
     if not isinstance(value, Mapping):
         raise InputError(f"{place} is {type(value).__name__}, and must be a mapping with ticket_id and user_message.")
     for name in (name for name in value if name not in _KNOWN):
-        near = get_close_matches(str(name), _KNOWN, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"the fields are {', '.join(_KNOWN[:6])} ..."
+        hint = near(str(name), _KNOWN).strip().lower() or f"the fields are {', '.join(_KNOWN[:6])} ..."
         warnings.warn(f"{place}: the field {name!r} is unknown and was left out; {hint}", stacklevel=5)
-    known = {k: value[k] for k in _KNOWN if value.get(k) is not None}
+    known = {k: value[k] for k in _KNOWN if value.get(k) not in (None, [])}  # [] is an empty mapping, too
     for name in ("ticket_id", "user_message"):
         if name not in known:
             raise InputError(f'{place} has no {name!r}. Type: {{"ticket_id": "CS-001", "user_message": "..."}}')
     try:
-        return _TICKET.validate_python({**known, "ticket_id": str(known["ticket_id"])})
+        ticket = _TICKET.validate_python({**known, "ticket_id": str(known["ticket_id"])})
     except ValidationError as error:
         raise InputError(f"{place}: {first_fault(error)}") from error
+    for tool in (name for name in ticket.expected_arguments if name not in ticket.expected_tools):
+        told = f"{place}: expected_arguments names the tool {tool!r}, and expected_tools does not, so nothing would look at them."
+        raise InputError(f"{told} {near(tool, ticket.expected_tools)}Add it there.")
+    return ticket
 
 
 def _of_file(path: Path) -> Iterator[tuple[str, Any]]:
@@ -194,10 +209,7 @@ def _of_file(path: Path) -> Iterator[tuple[str, Any]]:
         except (UnicodeDecodeError, csv.Error) as error:
             raise InputError(f"{os.fspath(path)} is no CSV file in UTF-8 ({error}). Save it as one.") from error
     elif path.suffix == ".json":
-        try:
-            found = loads(path.read_text(encoding="utf-8-sig"))
-        except ValueError as error:
-            raise InputError(f"{os.fspath(path)} is not JSON ({error}). Write one ticket a line, as .jsonl.") from error
+        found = read_json(path, os.fspath(path), "Write one ticket a line, as .jsonl.")
         if not isinstance(found, list):
             raise InputError(f"{os.fspath(path)} holds {shorten(repr(found))}, and must hold a list of tickets.")
         yield from ((f"ticket {i}", v) for i, v in enumerate(found, start=1))
@@ -205,15 +217,26 @@ def _of_file(path: Path) -> Iterator[tuple[str, Any]]:
         yield from ((f"line {number}", value) for number, value in read_lines(path))
 
 
+def read_json(path: str | os.PathLike[str], where: str, typed: str) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        InputError: It cannot be; the message opens with ``where`` and ends with ``typed``.
+    """
+    try:
+        return loads(Path(path).read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{where} cannot be read: {error}. {typed}") from error
+
+
 def _of_csv(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield rows; a cell that starts like JSON is JSON, and an empty cell says nothing."""
+    """Yield rows; a cell that starts like JSON is JSON where a text is not asked for, and an empty cell says nothing."""
     with path.open(encoding="utf-8-sig", newline="") as lines:
         reader = csv.reader(lines)
         head = next(reader, [])
         if head and not {"ticket_id", "user_message"} <= set(head):
-            raise InputError(
-                f"{path.name}, line 1 names the columns {', '.join(head)}: ticket_id and user_message must be there."
-            )
+            names = f"{path.name}, line 1 names the columns {', '.join(head)}"
+            raise InputError(f"{names}: ticket_id and user_message must be there.")
         for cells in reader:
             place = f"line {reader.line_num}"
             if not any(cell.strip() for cell in cells):
@@ -222,21 +245,15 @@ def _of_csv(path: Path) -> Iterator[tuple[str, Any]]:
             if len(cells) > len(head):
                 msg = f"{path.name}, {place} has {len(cells)} cells, and there are {len(head)} columns. Quote cells with commas."
                 raise InputError(msg)
-            yield place, {n: _cell(c, f"{place}, column {n!r}") for n, c in zip(head, cells, strict=False) if c.strip()}
+            told = {n: c for n, c in zip(head, cells, strict=False) if c.strip()}
+            yield place, {n: c if n in _TEXTS else _cell(c, f"{place}, column {n!r}") for n, c in told.items()}
 
 
 def _cell(text: str, place: str) -> Any:
-    if text.strip()[:1] not in ("{", "[") and text.strip() not in ("true", "false"):
-        return text
     try:
-        return loads(text)
+        return loads(text) if text.strip()[:1] in ("{", "[") else text
     except ValueError as error:
         raise InputError(f"{place} starts like JSON and is none: {error}.") from error
-
-
-def _is_hub(name: str) -> bool:
-    is_file = Path(name).exists() or Path(name).suffix in (".jsonl", ".json", ".csv")
-    return not is_file and bool(REPO.fullmatch(name.partition("@")[0]))
 
 
 def _of_hub(name: str, split: str) -> Iterator[tuple[str, Any]]:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from whilesim.chat.messages import Failure, Trace
-from whilesim.chat.usage import Usage
-from whilesim.core.jsontext import dumps
-from whilesim.grading.checks.calls import read_calls
+from whilesim.keeping.folders import append_lines
 from whilesim.keeping.rows import to_plain
 
 
@@ -25,9 +22,9 @@ class AgentTrace:
     """
 
     case_id: str
-    turns: list[Any] = field(default_factory=list)
+    turns: list[dict[str, Any]] = field(default_factory=list)
     """``{"role": "user" or "assistant", "content": "..."}``."""
-    tool_calls: list[Any] = field(default_factory=list)
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)
     """``{"name": "...", "arguments": {...}, "result": "...", "failed": false}``."""
     final_state: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, float | None] = field(default_factory=dict)
@@ -60,36 +57,11 @@ class AgentTrace:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Append the trace to a JSONL file."""
-        with Path(path).open("a", encoding="utf-8", newline="\n") as out:
-            out.write(dumps(self.to_json()) + "\n")
+        append_lines(Path(path), [self.to_json()])
 
     def to_json(self) -> dict[str, Any]:
         """Return the trace as a JSON object."""
         return {f.name: to_plain(getattr(self, f.name)) for f in fields(self) if f.name != "trace"}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> AgentTrace:
-        """Read a trace from its JSON object; unknown keys are left out."""
-        return cls(**{f.name: value[f.name] for f in fields(cls) if f.name in value})
-
-    @classmethod
-    def of(cls, trace: Trace, *, trial: int, tags: tuple[str, ...], writes: set[str]) -> AgentTrace:
-        """Return what an agent did in a conversation."""
-        calls = read_calls(trace.messages, writes, trace.failed_calls)
-        said = [m for m in trace.messages if m.role != "tool" and m.content][1:]
-        made = [{"name": c.name, "arguments": dict(c.arguments), "result": c.reply, "failed": c.failed} for c in calls]
-        return cls(
-            case_id=trace.case,
-            turns=[{"role": m.role, "content": m.content} for m in said],
-            tool_calls=made,
-            final_state=dict(trace.final_state),
-            trial=trial,
-            tags=list(tags),
-            stop=trace.stop,
-            failure="" if trace.failure is None else tell_failure(trace.failure),
-            usage=sum(trace.usage.values(), Usage()).to_json(),
-            trace=trace,
-        )
 
 
 def tell_failure(failure: Failure) -> str:
