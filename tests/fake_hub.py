@@ -100,6 +100,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(length) if length else b""
         path = unquote(urlsplit(self.path).path)
         self.hub.requests.append(f"{method} {path}")
+        if method == "POST" and re.search(r"/repos/create|/commit/", path) and "Authorization" not in self.headers:
+            self.send_json({"error": "Invalid username or password."}, 401)
+            return
         for verbs, pattern, handler in _ROUTES:
             match = re.fullmatch(pattern, path)
             if match and method in verbs:

@@ -49,7 +49,7 @@ def tell(found: Mapping[str, Any]) -> str:
         absent = f'not installed; pip install "whilesim[{told["extra"]}]"' if told["extra"] else "NOT INSTALLED"
         lines.append(f"  {name:<24}{told['version'] or absent}")
     lines += ["", "keys", *(f"  {name:<24}{'set' if there else 'not set'}" for name, there in found["keys"].items())]
-    lines.append(f"  {'token for the Hub':<24}{'there' if found['hub_token'] else 'none; type huggingface-cli login'}")
+    lines.append(f"  {'token for the Hub':<24}{'there' if found['hub_token'] else 'none; type hf auth login'}")
     by = "by meaning" if found["embedder"] == MODEL else "by spelling; sentence-transformers and its model are not here"
     lines += ["", f"embedder  {found['embedder']} ({by})", "", "models"]
     for one in found["models"]:

@@ -319,6 +319,8 @@ STEPS = {
     "to_dataset": "ws.load(src).to_dataset()",
     "parquet": "from whilesim.keeping.arrow import write_parquet; write_parquet(ws.load(src).rows, out / 'x.parquet')",
     "to_pandas": "ws.load(src).to_pandas()",
+    "a frame by itself": "import json, pandas; pandas.DataFrame(list(map(json.loads, open(f'{src}/rows.jsonl'))), dtype=object)",
+    "push, dry run": "ws.load(src).push_to_hub('you/rows', dry_run=True)",
     "distinct": "len(ws.load(src).distinct())",
     "report": "ws.load(src).report(out / 'x.html')",
 }
@@ -338,10 +340,14 @@ def large(count: int) -> None:
         size = (folder / "rows.jsonl").stat().st_size / 1e6
         print(f"{count:,} rows, {size:,.0f} MB of rows.jsonl; seconds of CPU, peak memory")
         for step, code in STEPS.items():
+            # Linux' getrusage tells no less than the process that began this one had: more than many steps need
             source = ("import resource, sys, time; from pathlib import Path; import whilesim as ws\n"
                       "src, out = sys.argv[1], Path(sys.argv[2]); began = time.process_time()\n"
                       f"{code}\n"
-                      "print(time.process_time() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)")  # fmt: skip
+                      "took, status = time.process_time() - began, Path('/proc/self/status')\n"
+                      "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+                      "peak = status.read_text().split('VmHWM:')[1].split()[0] if status.exists() else peak\n"
+                      "print(took, int(peak) / 1024)")  # fmt: skip
             with tempfile.TemporaryDirectory() as out:
                 done = subprocess.run([sys.executable, "-c", source, str(folder), out], capture_output=True, text=True)
             told = done.stdout.split()[-2:] if done.returncode == 0 else None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from whilesim.chat.messages import Message
-from whilesim.core.errors import InputError
+from whilesim.core.errors import InputError, RunError
 from whilesim.core.jsontext import read_lines
 from whilesim.keeping.loading import load
 from whilesim.keeping.rows import Row
@@ -181,6 +181,35 @@ def test_a_row_of_another_make_is_refused_with_its_line_and_nothing_is_written(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["rows.jsonl"]
 
 
+@pytest.mark.parametrize(
+    ("name", "line", "why"),
+    [
+        ("rows", b'{"version": 1, "id": "s0\n', r"Invalid control character.*\. Restore the line, or delete it\.$"),
+        ("rows", b"\xff\xfe{\x00\n", r"can't decode byte 0xff.*\. Restore the line, or delete it\.$"),
+        ("verdicts", b'{"id": "s001/r0", "verd\n', r"\. Restore the line, or delete it\.$"),
+        ("verdicts", b'{"verdict": null, "findings": []}\n', r"id: Field required\. Restore the line, or delete it\.$"),
+        ("verdicts", b'{"id": "a", "findings": [{"check": "x"}]}\n', r"verdict: Field required\. Restore the line"),
+    ],
+)
+def test_a_torn_or_foreign_line_is_named_with_what_to_do_and_nothing_is_written(
+    make: Any, tmp_path: Path, name: str, line: bytes, why: str
+) -> None:
+    Simulation([make.row(verdict=True)]).save(tmp_path)
+    with (tmp_path / f"{name}.jsonl").open("ab") as file:
+        file.write(line)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(InputError, match=rf"{name}\.jsonl, line 2 cannot be read: .*{why}"):
+        load(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("form", ["dpo", "kto"])
+def test_pairs_and_labels_of_rows_without_any_verdict_are_refused(make: Any, tmp_path: Path, form: Any) -> None:
+    with pytest.raises(RunError, match=r"these rows have no verdicts yet.* Type data\.grade\(\) first"):
+        Simulation([make.row()]).export(tmp_path / "x.jsonl", form)
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_export_that_fails_leaves_the_old_file(make: Any, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     Simulation([make.row(verdict=True)]).export(path)
@@ -195,6 +224,7 @@ def test_an_export_that_fails_leaves_the_old_file(make: Any, tmp_path: Path) -> 
     with pytest.raises(OSError, match="disk is gone"):
         export_rows(torn(), path, states=("kept",))
     assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path], "half a file is left beside it"
 
 
 def test_rows_without_a_verdict_are_no_training_rows_once_others_have_one(make: Any, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from fake_hub import FakeHub
 
 from whilesim.core.errors import InputError
 from whilesim.core.seeds import shuffled
-from whilesim.keeping.hub import _in_order, push
+from whilesim.keeping.hub import REPO, _in_order, push
+from whilesim.keeping.loading import load
 from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.simulation import Simulation
 
@@ -88,6 +89,61 @@ else:
 print("fine", second)
 """
 
+SPOIL = """
+import io, os, sys
+sys.path.insert(0, sys.argv[1])
+import pyarrow as pa, pyarrow.parquet as parquet
+from click.testing import CliRunner
+from huggingface_hub import HfApi
+from conftest import make_row
+from whilesim.cli import main
+from whilesim.core.errors import InputError
+from whilesim.keeping.loading import load
+from whilesim.keeping.simulation import Simulation
+
+hub, data = HfApi(), Simulation([make_row(verdict=True)])
+data.push_to_hub("you/ours")
+path = "data/train-00000-of-00001.parquet"
+table = parquet.read_table(hub.hf_hub_download("you/ours", path, repo_type="dataset"))
+
+def put(repo, name, what):
+    if not isinstance(what, bytes):
+        parquet.write_table(what, out := io.BytesIO())
+        what = out.getvalue()
+    hub.upload_file(path_or_fileobj=what, path_in_repo=name, repo_id=repo, repo_type="dataset")
+
+def refused(words, call):
+    try:
+        call()
+    except InputError as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError(words)
+
+for words, odd in (
+    ("its columns differ in messages", table.drop(["messages"])),
+    ("its columns differ in mine", table.append_column("mine", pa.array([1]))),
+    ("its columns differ in answer, card, ", pa.table({"question": ["a"], "answer": ["b"]})),
+    ("line 1 column 1", table.set_column(table.column_names.index("card"), "card", pa.array(["no JSON"]))),
+    ("seed: Input should be a valid integer", table.set_column(table.column_names.index("seed"), "seed", pa.array(["7"]))),
+    ("holds no rows of ours (", b"no parquet"),
+):
+    put("you/ours", path, odd)
+    refused(words, lambda: load("you/ours"))
+    refused("'you/ours': data/train-00000-of-00001.parquet holds no rows of ours (", lambda: load("you/ours"))
+put("you/ours", "manifest.json", b'{"version": 2}')
+for call in (lambda: load("you/ours"), lambda: data.push_to_hub("you/ours")):
+    refused("'you/ours': manifest.json cannot be read: version: Input should be 1. Restore it, ", call)
+
+data.save("run")
+del os.environ["HF_TOKEN"]
+refused("the Hub refused (401): there is no token, or it may not write there. Type hf auth login", lambda: data.push_to_hub("you/more"))
+told = CliRunner().invoke(main, ["push", "run", "you/more"])
+assert (told.exit_code, told.output.count("the Hub refused (401)")) == (2, 1), told.output
+refused("there is no dataset 'you/more'", lambda: load("you/more"))
+print("fine")
+"""
+
 
 def test_a_push_is_one_commit_that_reads_back_equal_and_a_benchmark_there_is_read_whole(tmp_path):
     with FakeHub() as hub:
@@ -116,14 +172,56 @@ def test_a_push_is_one_commit_that_reads_back_equal_and_a_benchmark_there_is_rea
     assert card.count("| 1 | train ") == 1
 
 
+def test_what_is_not_ours_there_and_whoever_may_not_write_is_said_in_words_and_nothing_changes(tmp_path):
+    with FakeHub() as hub:
+        script = [sys.executable, "-c", SPOIL, str(Path(__file__).parent)]
+        env = {**os.environ, **hub.env(tmp_path / "home")}
+        done = subprocess.run(script, env=env, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240)
+    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr[-3000:]
+    assert list(hub.repos) == ["you/ours"]
+    assert len(hub.repos["you/ours"].commits) == 9  # made, pushed, spoiled seven times: no push after that
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "run"]
+
+
+NO_NAMES = ["support", "you/", "/x", "you/a/b", "you/a b", "you/-x", "you/x-", ".you/x", "you/a..b", "you/a--b", "you/x.git",
+            "you/ü", "https://hub/you/x", f"you/{'a' * 97}"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+def test_a_name_that_the_hub_would_not_take_is_refused_before_it_is_asked(make, name):
+    data = Simulation([make.row(verdict=True)])
+    with pytest.raises(InputError, match=r"names no dataset on the Hub\. Type 'owner/name'"):
+        data.push_to_hub(name, dry_run=True)
+    with pytest.raises(InputError, match=r"names no dataset on the Hub|there is no folder"):
+        load(name)
+
+
+def test_our_rule_for_names_is_the_hub_s():
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    for name in (
+        "you/x",
+        "a/b",
+        "_a/_b",
+        "You.1/a_b-c.d",
+        f"you/{'a' * 96}",
+        *(n for n in NO_NAMES if n.count("/") == 1),
+    ):
+        try:
+            validate_repo_id(name)
+        except HFValidationError:
+            assert not REPO.fullmatch(name), name
+        else:
+            assert REPO.fullmatch(name), name
+
+
 def test_ids_sort_as_people_count(make):
     rows = [make.row(card=c, rollout=r) for c in ("s2", "s10", "s10t") for r in (0, 9, 10)]
     assert sorted(shuffled(rows, 1), key=_in_order) == rows
 
 
 def test_what_cannot_be_pushed_is_refused_before_any_call(make):
-    with pytest.raises(InputError, match="'support' names no dataset"):
-        push([make.row()], Manifest(), "support", private=True, splits={"train": 1.0}, reasoning=False)
     broken = make.row(messages=make.talk(make.call("get_order", "{oops")))
     with pytest.raises(InputError, match="none of 1 rows can be published"):
         push([broken], Manifest(), "you/support", private=True, splits={"train": 1.0}, reasoning=False)
@@ -155,7 +253,7 @@ def test_a_hub_that_is_not_there_is_said_in_words(monkeypatch):
 
     api = HfApi(endpoint="http://127.0.0.1:9", token="hf_none")
     with pytest.raises(InputError, match=r"the Hub cannot be reached .* HF_ENDPOINT"):
-        hub.patiently(lambda: api.list_repo_files("you/data", repo_type="dataset"))
+        hub.patiently("you/data", lambda: api.create_repo("you/data", repo_type="dataset"))
 
 
 @pytest.mark.parametrize(
@@ -179,10 +277,10 @@ def test_a_server_s_error_is_tried_again_and_a_refusal_is_said_in_words(monkeypa
         with pytest.raises(
             InputError, match=r"the Hub refused \(40[13]\): there is no token, or it may not write there"
         ):
-            hub.patiently(call)
+            hub.patiently("you/data", call)
     elif len(statuses) == 2:
-        assert hub.patiently(call) == "done"
+        assert hub.patiently("you/data", call) == "done"
     else:
         with pytest.raises(HfHubHTTPError):
-            hub.patiently(call)
+            hub.patiently("you/data", call)
     assert len(made) == calls

@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import subprocess
+import weakref
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,10 @@ from typing import Any
 import pytest
 
 from whilesim.chat.messages import Message
+from whilesim.keeping import page as page_module
+from whilesim.keeping.ledger import Ledger
 from whilesim.keeping.manifest import Manifest
+from whilesim.keeping.page import write_report
 from whilesim.keeping.simulation import Simulation
 
 EVIL = "</td></script><script>document.title='HIT'</script><img src=x onerror=\"document.title='HIT'\">{{ 7*7 }}\ud800\x00\u202e"
@@ -93,6 +97,30 @@ def test_every_conversation_is_packed_whole_and_the_policy_once(make, tmp_path):
     assert all(0 <= place <= 1 for line in index["rows"] for place in line["at"])
     for words in ("pass@1 0.7", "hand-off", "Ledger", "113 check:refusal"):
         assert words in page
+
+
+def test_rows_are_let_go_once_the_page_has_them(make, tmp_path):
+    seen, most = [], 0
+
+    def passing():
+        nonlocal most
+        for i in range(1000):
+            row = make.row(card=f"s{i:04}")
+            seen.append(weakref.ref(row))
+            most = max(most, sum(ref() is not None for ref in seen[-500:]))
+            yield row
+
+    write_report(tmp_path / "r.html", passing(), Manifest(), (), count=Ledger.build, graded=False)
+    assert len(seen) == 1000
+    assert most <= 2 * 200
+
+
+def test_only_openings_that_the_script_draws_have_a_place(make, tmp_path, monkeypatch):
+    assert f"index.rows.slice(0, {page_module._DRAWN})" in page_of(Simulation([]), tmp_path)[0]
+    monkeypatch.setattr(page_module, "_DRAWN", 5)
+    rows = [make.row(card=f"s{i}") for i in range(7)]
+    _, _, (index, *_) = page_of(Simulation(rows), tmp_path)
+    assert ["at" in line for line in index["rows"]] == [True] * 5 + [False] * 2
 
 
 def test_the_map_says_how_far_each_missing_pair_came(make, tmp_path):

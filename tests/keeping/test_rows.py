@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import tempfile
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +131,26 @@ def test_no_rows_are_an_empty_dataset_with_the_same_columns(make):
     none, one = to_dataset([]), to_dataset([make.row()])
     assert (len(none), none.features) == (0, one.features)
     assert list(from_dataset(none)) == []
+
+
+def test_a_dataset_is_read_from_a_file_that_is_gone_with_the_process(make):
+    seen, most = [], 0
+
+    def passing():
+        nonlocal most
+        for i in range(20):
+            row = make.row(card=f"s{i:03}")
+            seen.append(weakref.ref(row))
+            most = max(most, sum(ref() is not None for ref in seen))
+            yield row
+
+    dataset = to_dataset(passing())
+    assert (len(dataset), most <= 2) == (20, True)
+    code = "from whilesim.keeping.arrow import to_dataset; print(to_dataset([]).cache_files[0]['filename'])"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    for path in (Path(told), Path(dataset.cache_files[0]["filename"])):
+        assert Path(tempfile.gettempdir()) in path.parents
+    assert not Path(told).parent.exists()
 
 
 def test_a_line_is_read_as_its_object_is_and_a_number_beyond_floats_is_null(make):

@@ -6,13 +6,15 @@ import json
 import os
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import whilesim as ws
-from whilesim.core.errors import InputError
+from whilesim.core.errors import InputError, RunError
 from whilesim.keeping.trainable import Template, open_tokenizer
 from whilesim.training.examples import UNTRAINED, build_examples
 from whilesim.training.recipe import CHATML, Recipe
@@ -113,20 +115,47 @@ def test_an_export_trains_too_and_what_a_template_breaks_is_counted(
         build_examples(path, template, Recipe(max_length=2000, eval_share=0.0))
 
 
-def test_it_resumes_where_it_ended_and_merges_on_request(data: ws.Simulation, tiny_model: Path, tmp_path: Path) -> None:
+def test_a_run_that_ended_says_so_and_trains_nothing_more(
+    data: ws.Simulation, tiny_model: Path, tmp_path: Path
+) -> None:
     from transformers import AutoModelForCausalLM
 
     from whilesim.training.lora import train
 
-    data.kept.save(tmp_path / "run")
-    first = train(tmp_path / "run", str(tiny_model), tmp_path / "out", recipe=RECIPE, merge=True)
-    again = train(tmp_path / "run", str(tiny_model), tmp_path / "out", recipe=RECIPE, merge=True, resume=True)
-    assert again.losses[: len(first.losses)] == first.losses  # all eight steps stand in the checkpoint
-    assert not (tmp_path / "out" / "adapter_config.json").exists()
-    AutoModelForCausalLM.from_pretrained(tmp_path / "out")
-    held = json.loads((tmp_path / "out" / "training.json").read_text())
+    out = tmp_path / "out"
+    train(data, str(tiny_model), out, recipe=RECIPE, merge=True)  # eight steps cut an epoch short
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    for resume in (True, False):
+        with pytest.raises(RunError, match=r"has ended, with all its 8 steps taken: nothing is left to go on with"):
+            train(data, str(tiny_model), out, recipe=RECIPE, merge=True, resume=resume)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert not (out / "adapter_config.json").exists()
+    AutoModelForCausalLM.from_pretrained(out)
+    held = json.loads((out / "training.json").read_text())
     assert held["recipe"] == RECIPE.to_json()
     assert len(held["losses"]) == 8
+
+
+def test_a_run_that_was_killed_goes_on_from_its_last_checkpoint(
+    data: ws.Simulation, tiny_model: Path, tmp_path: Path
+) -> None:
+    from whilesim.training.lora import train
+
+    data.kept.save(tmp_path / "run")
+    recipe, out = replace(RECIPE, steps=60), tmp_path / "out"
+    code = "import sys; from whilesim.training.lora import train; from whilesim.training.recipe import Recipe; "
+    code += "train(sys.argv[1], sys.argv[2], sys.argv[3], recipe=Recipe(**eval(sys.argv[4])))"
+    script = [sys.executable, "-c", code, str(tmp_path / "run"), str(tiny_model), str(out), repr(recipe.to_json())]
+    told = out / "checkpoint-30" / "trainer_state.json"
+    with subprocess.Popen(script, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        while running.poll() is None and not told.exists():
+            time.sleep(0.05)
+        running.kill()
+    assert "losses" not in json.loads((out / "training.json").read_text())
+    half = [entry["loss"] for entry in json.loads(told.read_text())["log_history"] if "loss" in entry]
+    done = train(tmp_path / "run", str(tiny_model), out, recipe=recipe, resume=True)
+    assert len(done.losses) == 60
+    assert list(done.losses[:30]) == half
 
 
 def test_a_template_whose_end_the_tokenizer_does_not_know_is_refused(

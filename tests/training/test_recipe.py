@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from whilesim.cli import main
-from whilesim.core.errors import InputError, MissingExtra
+from whilesim.core.errors import InputError, MissingExtra, RunError
 from whilesim.training import lora
 from whilesim.training.lora import serving
 from whilesim.training.recipe import CHATML, Recipe
@@ -83,3 +83,8 @@ def test_a_folder_with_another_training_is_refused(monkeypatch: pytest.MonkeyPat
         lora.train("run", "org/base", tmp_path)
     with pytest.raises(InputError, match="was begun with another model and recipe"):
         lora.train("run", "org/other", tmp_path, recipe=Recipe(rank=4), resume=True)
+    (tmp_path / "training.json").write_text(json.dumps({**held, "losses": [2.0, 1.5]}), encoding="utf-8")
+    for resume in (True, False):
+        with pytest.raises(RunError, match=r"has ended, with all its 2 steps taken.* name another folder"):
+            lora.train("run", "org/base", tmp_path, resume=resume)
+    assert [path.name for path in tmp_path.iterdir()] == ["training.json"]

@@ -104,7 +104,7 @@ def _load(name: str) -> Any:
     except (OSError, ValueError) as error:
         msg = (
             f"embedder {name!r} is not on this disk, and nothing is downloaded here. Type "
-            f"embedder='hashed', or fetch it first: huggingface-cli download {name}"
+            f"embedder='hashed', or fetch it first: hf download {name}"
         )
         raise InputError(msg) from error
 

@@ -131,12 +131,15 @@ def write_whole(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
     """
     target = Path(path)
     temporary = target.with_name(target.name + ".part")
-    with temporary.open("wb") as out:
-        for chunk in chunks:
-            out.write(chunk)
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(target)
+    try:
+        with temporary.open("wb") as out:
+            for chunk in chunks:
+                out.write(chunk)
+            out.flush()
+            os.fsync(out.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _refuse(constant: str) -> Any:

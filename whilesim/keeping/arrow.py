@@ -16,6 +16,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from whilesim.core.jsontext import dumps, loads, parse_object
 from whilesim.keeping.rows import Row
@@ -36,14 +37,20 @@ def row_features() -> Any:
 
 
 def to_dataset(rows: Iterable[Row]) -> Any:
-    """Return rows as a ``datasets.Dataset``: arguments as objects, tools as wrapped tools."""
+    """Return rows as a ``datasets.Dataset``: arguments as objects, tools as wrapped tools.
+
+    It is read from a file where ``datasets`` keeps what it does not cache (below ``TMPDIR``),
+    and ``datasets`` removes that when the process ends; ``save_to_disk`` keeps it longer.
+    """
     import pyarrow as pa
     from datasets import Dataset
+    from datasets.fingerprint import get_temporary_cache_files_directory
 
-    tables = list(_tables(rows))
-    if not tables:
-        return Dataset.from_dict({name: [] for name in Row.model_fields}, features=row_features())
-    return Dataset(pa.concat_tables(tables))
+    path = f"{get_temporary_cache_files_directory()}/rows-{uuid4().hex}.arrow"
+    with pa.OSFile(path, "wb") as file, pa.ipc.new_stream(file, row_features().arrow_schema) as out:
+        for table in _tables(rows):
+            out.write_table(table)
+    return Dataset.from_file(path)
 
 
 def from_dataset(dataset: Any) -> Iterator[Row]:
@@ -69,7 +76,8 @@ def write_parquet(rows: Iterable[Row], path: Path) -> None:
 def to_pandas(rows: Iterable[Row]) -> Any:
     """Return rows as a ``pandas.DataFrame``: one column a key, nested values as Python's own.
 
-    ``Row.from_json`` reads each record of it back.
+    ``Row.from_json`` reads each record of it back. Python's objects weigh three times the
+    row's JSON; tools that are one object in the rows are one in the frame.
     """
     import pandas as pd
 
@@ -136,9 +144,8 @@ def _cell(name: str, value: Any) -> Any:
 def _value(name: str, cell: Any) -> Any:
     if name in PLAIN or cell is None:
         return cell
-    if name == "failed_calls":
-        return [loads(item) for item in cell]
-    return [_unspell(item) for item in cell] if name in LISTS else _unspell(cell)
+    read = loads if name == "failed_calls" else _unspell  # its items are texts
+    return [read(item) for item in cell] if name in LISTS else read(cell)
 
 
 def _spell(value: Any) -> str:

@@ -188,7 +188,8 @@ def _telling_turn(row: Row, tools: Sequence[Tool]) -> int | None:
 
     What is missing at the end of a conversation was missing before the farewell, too.
     """
-    turns = [i for i, message in enumerate(row.messages) if message["role"] == "assistant"]
+    spoken = ((i, m) for i, m in enumerate(row.messages) if m["content"] or m.get("tool_calls"))  # silence has no label
+    turns = [i for i, message in spoken if message["role"] == "assistant"]
     if row.state == "kept":
         place = turns[-1] if turns else None
     else:
@@ -201,8 +202,7 @@ def _telling_turn(row: Row, tools: Sequence[Tool]) -> int | None:
     return max((i for i in turns if i < asked), default=place) if farewell else place
 
 
-def _rl(row: Row, reasoning: bool) -> Line:
-    del reasoning  # a prompt holds none
+def _rl(row: Row, _: bool) -> Line:  # a prompt holds no reasoning
     wire = row.to_json()
     opening = next((i for i, m in enumerate(row.messages) if m["role"] == "user"), len(row.messages) - 1)
     return {

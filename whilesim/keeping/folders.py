@@ -15,14 +15,14 @@ from itertools import compress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, loads, write_lines, write_whole
 from whilesim.keeping.grades import Grade
 from whilesim.keeping.manifest import Manifest
-from whilesim.keeping.rows import Row
+from whilesim.keeping.rows import Row, first_error
 
 T = TypeVar("T")
 WHOLE = 32 << 20
@@ -56,7 +56,7 @@ class RowFile(Sequence[Row]):
         return next(iter(RowFile(self.path, array("q", [self.offsets[index]]), self.grades)))
 
     def __iter__(self) -> Iterator[Row]:
-        for row in self.read(Row.from_text):
+        for row in share_tools(self.read(Row.from_text)):
             yield self.grades[row.id].apply(row) if row.id in self.grades else row
 
     def read(self, parse: Callable[[bytes], T]) -> Iterator[T]:
@@ -69,7 +69,17 @@ class RowFile(Sequence[Row]):
                 except ValueError as error:
                     lines.seek(0)
                     number = lines.read(offset).count(b"\n") + 1
-                    raise InputError(f"{os.fspath(self.path)}, line {number} cannot be read: {error}") from error
+                    wrong = first_error(error) if isinstance(error, ValidationError) else str(error)
+                    wrong += "" if isinstance(error, InputError) else ". Restore the line, or delete it."
+                    raise InputError(f"{os.fspath(self.path)}, line {number} cannot be read: {wrong}") from error
+
+
+def share_tools(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows, equal tools as one object: a third of what a row weighs, and the same in all of a run."""
+    tools: list[dict[str, Any]] = []
+    for row in rows:
+        tools = tools if row.tools == tools else row.tools
+        yield row.model_copy(update={"tools": tools})
 
 
 def join_grades(played: Sequence[Row], grades: Mapping[str, Grade]) -> Sequence[Row]:
@@ -77,6 +87,11 @@ def join_grades(played: Sequence[Row], grades: Mapping[str, Grade]) -> Sequence[
     if isinstance(played, RowFile):
         return RowFile(played.path, played.offsets, grades)
     return tuple(grades[row.id].apply(row) if row.id in grades else row for row in played)
+
+
+def lighten(row: Row) -> Row:
+    """Return the row with empty messages, as many, and without its largest parts: an eighth of it, to count with."""
+    return row.model_copy(update={"messages": [{}] * len(row.messages), "tools": [], "oracle": None, "final_state": {}})
 
 
 def select_rows(played: Sequence[Row], chosen: Iterable[bool]) -> Sequence[Row]:
@@ -116,10 +131,8 @@ def write_folder(folder: Path, played: Sequence[Row], manifest: Manifest, grades
     elif not rows.exists() or not rows.samefile(played.path):
         write_whole(rows, played.read(bytes))
     elif len(ids) < len(RowFile.open(rows)):
-        msg = (
-            f"{os.fspath(folder)!r} holds more rows than these {len(ids)}, which are read from it. Type another folder."
-        )
-        raise InputError(msg)
+        msg = f"{os.fspath(folder)!r} holds more rows than these {len(ids)}, which are read from it. "
+        raise InputError(msg + "Type another folder.")
     if grades is not None:
         write_grades(folder / "verdicts.jsonl", (grades[row_id] for row_id in ids if row_id in grades))
     manifest.write(folder / "manifest.json")

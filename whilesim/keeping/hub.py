@@ -11,7 +11,7 @@ import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -21,12 +21,14 @@ from whilesim.core.errors import InputError
 from whilesim.core.templates import load_words, render_page
 from whilesim.core.text import shorten
 from whilesim.keeping.arrow import from_cells, write_parquet
+from whilesim.keeping.folders import lighten, share_tools
 from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.rows import STATES, Row
 from whilesim.keeping.splits import split_rows
 
-REPO = re.compile(r"[\w.-]+/[\w.-]+")
+REPO = re.compile(r"(?!.*(--|\.\.|\.git$))\w([\w.-]*\w)?/\w([\w.-]{0,94}\w)?", re.ASCII)  # the Hub's own rules
 _NEVER_OURS = {".gitattributes", "README.md", "LICENSE"}  # files that any repository may have
+_PART = re.compile(r"data/.*\.parquet")
 _HOLES = 50  # holes that a card names; the manifest has them all
 _ROLES = ("agent", "customer", "writer", "judge")
 _WAITS = (1.0, 4.0, 0.0)  # seconds after a server's error, before the next try; after the last there is none
@@ -78,37 +80,35 @@ def push(
     """
     if not REPO.fullmatch(repo):
         raise InputError(f"{repo!r} names no dataset on the Hub. Type 'owner/name'.")
-    fit = [row for row in rows if not row.loose_calls]
+    fit = {place: lighten(row) for place, row in enumerate(rows) if not row.loose_calls}
     if not fit:
-        raise InputError(
-            f"none of {len(rows)} rows can be published: there is nothing to train on. Look at data.ledger."
-        )
-    told = fit if reasoning else [_without_reasoning(row) for row in fit]
-    parts = {name: [told[i] for i in part] for name, part in split_rows(fit, splits, manifest.seed).items()}
+        msg = f"none of {len(rows)} rows can be published: there is nothing to train on. Look at data.ledger."
+        raise InputError(msg)
+    light, places = list(fit.values()), list(fit)
+    parts = split_rows(light, splits, manifest.seed)
     counts = {name: len(part) for name, part in parts.items()}
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
-    hub = None if dry_run else HfApi()
-    if hub is not None:
-        patiently(lambda: hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
-    present = [] if hub is None else _present(hub, repo)
+    hub: Any = None if dry_run else HfApi()
+    present = [] if dry_run else _open(hub, repo, private)
     replaced, pushes = "", []
-    if hub is not None and "manifest.json" in present:
+    if "manifest.json" in present:
         replaced = str(hub.repo_info(repo, repo_type="dataset").sha)
-        pushes = Manifest.read(hub.hf_hub_download(repo, "manifest.json", repo_type="dataset")).record.get("pushes", [])
+        pushes = Manifest.read(_fetch(hub, repo, "manifest.json"), f"{repo!r}: manifest.json").record.get("pushes", [])
     pushes = [*pushes, {"rows": counts, "whilesim": manifest.whilesim, "replaced": replaced}]
     manifest = manifest.model_copy(update={"record": {**manifest.record, "pushes": pushes}})
-    card, out = _card(fit, manifest, repo, counts), len(rows) - len(fit)
+    card, out = _card(light, manifest, repo, counts), len(rows) - len(fit)
     done = Push(repo=repo, revision="", replaced=replaced, rows=counts, left_out=out, card=card)
-    if hub is None:
+    if dry_run:
         return done
     with tempfile.TemporaryDirectory() as folder:
-        files = _write_files(Path(folder), parts, manifest, card)
-        old = {path for path in present if re.fullmatch(r"data/.*\.parquet", path)} - set(files)
+        shown = {name: (_shown(rows[places[i]], reasoning=reasoning) for i in part) for name, part in parts.items()}
+        files = _write_files(Path(folder), shown, manifest, card)
+        old = {path for path in present if _PART.fullmatch(path)} - set(files)
         operations: list[Any] = [CommitOperationAdd(path, file) for path, file in files.items()]
         operations += [CommitOperationDelete(path) for path in sorted(old)]
-        message = f"Push {len(pushes)}: {len(fit)} rows"
-        commit = patiently(lambda: hub.create_commit(repo, operations, commit_message=message, repo_type="dataset"))
+        told = f"Push {len(pushes)}: {len(fit)} rows"
+        commit = patiently(repo, lambda: hub.create_commit(repo, operations, commit_message=told, repo_type="dataset"))
     return replace(done, revision=commit.oid)
 
 
@@ -118,55 +118,54 @@ def pull(repo: str) -> tuple[list[Row], Manifest]:
     Raises:
         InputError: There is no such dataset, or its files are not ours.
     """
-    import pyarrow.parquet as parquet
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import RepositoryNotFoundError
 
+    if not REPO.fullmatch(repo):
+        raise InputError(f"{repo!r} is no folder, and names no dataset on the Hub. Type 'owner/name'.")
     hub = HfApi()
-    try:
-        present = hub.list_repo_files(repo, repo_type="dataset")
-    except RepositoryNotFoundError as error:
-        msg = f"there is no dataset {repo!r} on the Hub that you may read. Check the name, and HF_TOKEN."
-        raise InputError(msg) from error
-    paths = [path for path in present if re.fullmatch(r"manifest\.json|data/.*\.parquet", path)]
-    if "manifest.json" not in paths or len(paths) == 1:
+    present = patiently(repo, lambda: hub.list_repo_files(repo, repo_type="dataset"))
+    paths = [path for path in present if _PART.fullmatch(path)]
+    if "manifest.json" not in present or not paths:
         raise InputError(f"{repo!r} was not pushed by whilesim: it holds no manifest.json beside data/*.parquet.")
-    local = {path: hub.hf_hub_download(repo, path, repo_type="dataset") for path in paths}
-    manifest = Manifest.read(local.pop("manifest.json"))
-    rows = [from_cells(cells) for file in local.values() for cells in parquet.read_table(file).to_pylist()]
+    manifest = Manifest.read(_fetch(hub, repo, "manifest.json"), f"{repo!r}: manifest.json")
+    rows = list(share_tools(row for path in paths for row in _read_rows(hub, repo, path)))
     return sorted(rows, key=_in_order), manifest
 
 
-def patiently(call: Callable[[], T]) -> T:
-    """Call again where the server failed; a refusal is said in words.
+def patiently(repo: str, call: Callable[[], T]) -> T:
+    """Call again where the server failed; what else keeps us from a repository is said in words.
 
     Raises:
-        InputError: There is no token, or it may not write there.
+        InputError: It is not there, there is no token, it may not write there, or no Hub answers.
     """
-    from huggingface_hub.errors import HfHubHTTPError
+    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
 
+    # what the Hub's client raises where nobody answers: by its version that is requests, httpx or httpx2
+    silence: Any = HfHubHTTPError.__mro__[HfHubHTTPError.__mro__.index(OSError) - 1]
     for wait in _WAITS:
         try:
             return call()
+        except (RepositoryNotFoundError, RevisionNotFoundError) as error:
+            msg = f"there is no dataset {repo!r} on the Hub that you may read. Check the name, and HF_TOKEN."
+            raise InputError(msg) from error
         except HfHubHTTPError as error:
             status = error.response.status_code if error.response is not None else 0
             if status in (401, 403):
-                msg = f"the Hub refused ({status}): there is no token, or it may not write there. Type huggingface-cli login, or set HF_TOKEN."
+                msg = f"the Hub refused ({status}): there is no token, or it may not write there. Type hf auth login, or set HF_TOKEN."
                 raise InputError(msg) from error
             if status < 500 or not wait:
                 raise
             time.sleep(wait)
-        except Exception as error:  # the client speaks through requests or httpx, by its version
-            if type(error).__name__ not in ("ConnectError", "ConnectTimeout", "ConnectionError", "ProxyError"):
-                raise
-            msg = f"the Hub cannot be reached ({shorten(str(error), 120)}). Look at the network, or at HF_ENDPOINT; or type: data.save('folder')"
+        except (ConnectionError, silence) as error:  # the first: HF_HUB_OFFLINE is set
+            msg = f"{repo!r}: the Hub cannot be reached ({shorten(str(error), 120)}). Look at the network, or at HF_ENDPOINT; a folder needs neither."
             raise InputError(msg) from error
     raise AssertionError("the last try returns or raises")
 
 
-def _present(hub: Any, repo: str) -> list[str]:
-    """Return the paths in a repository, refusing one whose files are not ours to replace."""
-    present: list[str] = patiently(lambda: hub.list_repo_files(repo, repo_type="dataset"))
+def _open(hub: Any, repo: str, private: bool) -> list[str]:
+    """Make a repository that is not there; return the paths in it, or refuse what is not ours to replace."""
+    patiently(repo, lambda: hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
+    present: list[str] = patiently(repo, lambda: hub.list_repo_files(repo, repo_type="dataset"))
     foreign = sorted(set(present) - _NEVER_OURS)
     if foreign and "manifest.json" not in present:
         msg = f"{repo!r} holds {foreign[0]!r}, which whilesim did not write and would replace. Push to another name."
@@ -174,7 +173,27 @@ def _present(hub: Any, repo: str) -> list[str]:
     return present
 
 
-def _write_files(folder: Path, parts: Mapping[str, Sequence[Row]], manifest: Manifest, card: str) -> dict[str, Path]:
+def _fetch(hub: Any, repo: str, path: str) -> str:
+    return patiently(repo, lambda: str(hub.hf_hub_download(repo, path, repo_type="dataset")))
+
+
+def _read_rows(hub: Any, repo: str, path: str) -> Iterator[Row]:
+    """Read a part of the rows; whoever may write to a repository may have changed it."""
+    import pyarrow.parquet as parquet
+
+    file = _fetch(hub, repo, path)
+    try:
+        held = parquet.ParquetFile(file)
+        if odd := sorted(held.schema_arrow.names ^ Row.model_fields.keys()):
+            raise InputError(f"its columns differ in {', '.join(odd)}")
+        for some in held.iter_batches(1_000):
+            yield from map(from_cells, some.to_pylist())
+    except (ValueError, AttributeError) as error:
+        msg = f"{repo!r}: {path} holds no rows of ours ({shorten(str(error), 200)}). "
+        raise InputError(msg + f"Read it with load_dataset({repo!r}), or push again.") from error
+
+
+def _write_files(folder: Path, parts: Mapping[str, Iterable[Row]], manifest: Manifest, card: str) -> dict[str, Path]:
     """Write what a commit adds, and return path in the repository to file."""
     manifest.write(folder / "manifest.json")
     # a lone surrogate has no bytes: the card shows a question mark
@@ -191,9 +210,9 @@ def _in_order(row: Row) -> tuple[Any, ...]:
     return tuple((int(s), "") if s.isdigit() else (-1, s) for s in re.split(r"(\d+)", row.id))
 
 
-def _without_reasoning(row: Row) -> Row:
+def _shown(row: Row, *, reasoning: bool) -> Row:
     quiet = [{name: value for name, value in m.items() if name != "reasoning"} for m in row.messages]
-    return row.model_copy(update={"messages": quiet})
+    return row if reasoning else row.model_copy(update={"messages": quiet})
 
 
 def _card(rows: Sequence[Row], manifest: Manifest, repo: str, counts: Mapping[str, int]) -> str:

@@ -72,8 +72,8 @@ class Manifest(BaseModel):
         )
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Manifest:
-        """Read ``manifest.json``.
+    def read(cls, path: str | os.PathLike[str], name: str = "") -> Manifest:
+        """Read ``manifest.json``; ``name`` is what an error calls it, its path by default.
 
         Raises:
             InputError: It is not JSON, or no manifest of this version; names the file and the key.
@@ -83,8 +83,8 @@ class Manifest(BaseModel):
         except ValueError as error:
             shape = first_error(error) if isinstance(error, ValidationError) else ""
             wrong = f"cannot be read: {shape}" if shape else f"is not JSON: {error}"
-            msg = f"{os.fspath(path)} {wrong}. Restore it, or run again in a new folder."
-            raise InputError(msg) from error
+            msg = f"{name or os.fspath(path)} {wrong}. Restore it, or start anew elsewhere; "
+            raise InputError(msg + "if a later whilesim wrote it, type: pip install --upgrade whilesim") from error
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write ``manifest.json``, whole or not at all."""

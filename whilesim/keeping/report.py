@@ -96,10 +96,8 @@ def mark(text: str, found: Sequence[tuple[str, str]]) -> list[Piece]:
 
 def _choose(rows: Sequence[Row], count: int) -> list[Row]:
     """Return so many rows, half of them such as something is wrong with, in their order."""
-    wrong: list[int] = []
-    right: list[int] = []
-    for i, row in enumerate(rows):
-        (wrong if row.state in ("dropped", "failed") or row.findings else right).append(i)
+    wrong = [i for i, row in enumerate(rows) if row.state in ("dropped", "failed") or row.findings]
+    right = sorted({*range(len(rows))}.difference(wrong))
     chosen = wrong[: max(count // 2, count - len(right))]
     return [rows[i] for i in sorted(chosen + right[: count - len(chosen)])]
 
@@ -109,7 +107,6 @@ def _turns(row: Row) -> list[dict[str, Any]]:
     for i, message in enumerate(row.messages):
         found = [(f.quote, f"{f.severity}: {f.check}. {f.reason}") for f in row.findings if f.message_index == i]
         calls = [c["function"] | {"failed": c["id"] in row.failed_calls} for c in message.get("tool_calls", ())]
-        pieces = mark(message["content"] or "", found)
-        reasons = [reason for _, reason in found]
+        pieces, reasons = mark(message["content"] or "", found), [reason for _, reason in found]
         turns.append({"index": i, "role": message["role"], "pieces": pieces, "calls": calls, "reasons": reasons})
     return turns

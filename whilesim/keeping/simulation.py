@@ -294,6 +294,8 @@ class Simulation:
         Kept rows, once the simulation is graded; of a view (``data.dropped``) its own. Pairs
         and labels (``dpo``, ``kto``) take kept and dropped rows.
         """
+        if format in ("dpo", "kto"):
+            self._need_grades("kept")
         states = self.states or (("kept",) if self.graded else ("unjudged",))
         return export_rows(self.rows, path, format=format, states=states, tools=self.tools, reasoning=reasoning)
 
@@ -324,13 +326,9 @@ class Simulation:
 
     def report(self, path: Source) -> Path:
         """Write one HTML page to look at, and return its path."""
-        rows = list(self.rows)  # read once: every table looks at all of them
-        certificate = Certificate.build(self.manifest, rows, self.tools)
-        tables = {"Passes": str(count_passes(rows, self.manifest.seed))} if self.graded else {}
-        tables |= {"Hand-offs": str(count_handoffs(rows, self.tools)), "Pairs": str(certificate)}
-        return write_report(Path(path), rows, self._count(rows), certificate, self.manifest, tables=tables)
+        return write_report(Path(path), self.rows, self.manifest, self.tools, count=self._count, graded=self.graded)
 
-    def _count(self, rows: Sequence[Row]) -> Ledger:
+    def _count(self, rows: Iterable[Row]) -> Ledger:
         planned = None if self.is_part else self.manifest.counts.get("planned")
         why = {row_id: grade.why for row_id, grade in self.grades.items() if grade.verdict is None}
         return Ledger.build(rows, planned=planned, unjudged=why)

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from whilesim.core.errors import InputError, MissingExtra
+from whilesim.core.errors import InputError, MissingExtra, RunError
 from whilesim.core.jsontext import dumps, loads, write_whole
 from whilesim.keeping.trainable import Template, open_tokenizer
 from whilesim.training.examples import Examples, build_examples
@@ -76,6 +76,7 @@ def train(
         MissingExtra: trl, peft, transformers or torch is not installed.
         InputError: Nothing is left to train on, the template cannot be used, or ``output``
             holds another training.
+        RunError: The training that should go on has ended.
     """
     missing = next((name for name in NEEDED if find_spec(name) is None), None)
     if missing:
@@ -117,22 +118,24 @@ def serving(model: str, folder: Path, recipe: Recipe, *, merged: bool, template:
     ours = [f"--chat-template {folder / 'chat_template.jinja'}"] if recipe.template == "chatml" else []
     adapter = ["--enable-lora", f"--max-lora-rank {recipe.rank}", f"--lora-modules {name}={folder}"]
     what = [f"vllm serve {folder}", f"--served-model-name {name}"] if merged else [f"vllm serve {model}", *adapter]
-    length = [f"--max-model-len {2 * recipe.max_length}"]
     return (
-        " ".join([*what, *length, *tools, *ours, f"--port {_PORT}"]),
+        " ".join([*what, f"--max-model-len {2 * recipe.max_length}", *tools, *ours, f"--port {_PORT}"]),
         f'ws.Model("{name}", base_url="{url}")',
         f"whilesim serve --agent {name} --base-url {url}",
     )
 
 
 def _refuse_another(folder: Path, what: Mapping[str, Any], *, resume: bool) -> None:
-    """Refuse a folder that holds another training."""
+    """Refuse a folder that holds another training, or one that has ended."""
     told = folder / "training.json"
-    before = loads(told.read_text(encoding="utf-8")) if told.exists() else None
-    if before is not None and not resume:
+    before = loads(told.read_text(encoding="utf-8")) if told.exists() else {}
+    if "losses" in before:
+        msg = f"the training in {os.fspath(folder)!r} has ended, with all its {len(before['losses'])} steps taken: nothing is left to go on with. "
+        raise RunError(msg + "Use what lies there, or name another folder to train again.")
+    if before and not resume:
         msg = f"{os.fspath(folder)!r} holds a training already. Type resume=True to go on with it, or name another folder."
         raise InputError(msg)
-    differ = [name for name, value in what.items() if before is not None and before.get(name) != value]
+    differ = [name for name, value in what.items() if before and before.get(name) != value]
     if differ:
         msg = f"{os.fspath(folder)!r} was begun with another {' and '.join(differ)}. Give the same, or name another folder."
         raise InputError(msg)
