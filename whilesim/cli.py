@@ -32,18 +32,13 @@ def main() -> None:
     speak_plainly()
 
 
-_policy = click.option(
-    "--policy",
-    "policy_file",
-    required=True,
-    type=click.Path(exists=True, dir_okay=False),
-    help="Text file with the agent's policy.",
-)
+_FILE = click.Path(exists=True, dir_okay=False)
+_policy = click.option("--policy", "policy_file", required=True, type=_FILE, help="Text file with the agent's policy.")
 _tools = click.option(
     "--tools",
     "tools_file",
     required=True,
-    type=click.Path(exists=True, dir_okay=False),
+    type=_FILE,
     help="File with the tool schemas: JSON, YAML, JSON lines or Python source.",
 )
 _situations = click.option(
@@ -54,11 +49,7 @@ _situations = click.option(
 )
 _seed = click.option("--seed", default=0, show_default=True, help="Decides every draw that is not a model's.")
 _run = click.argument("run", type=click.Path(exists=True, file_okay=False))
-_rubric = click.option(
-    "--rubric",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Rubric as JSON or text; the built-in one by default.",
-)
+_rubric = click.option("--rubric", type=_FILE, help="Rubric as JSON or text; the built-in one by default.")
 
 
 @main.command()

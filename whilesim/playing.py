@@ -17,14 +17,7 @@ from whilesim.chat.replies import Replies
 from whilesim.chat.throttle import Budget, Throttle
 from whilesim.conversations.engine import run_jobs
 from whilesim.conversations.journal import Journal
-from whilesim.conversations.players import (
-    Agent,
-    Customer,
-    FunctionAgent,
-    FunctionCustomer,
-    ModelAgent,
-    ModelCustomer,
-)
+from whilesim.conversations.players import Agent, Customer, FunctionAgent, FunctionCustomer, ModelAgent, ModelCustomer
 from whilesim.conversations.rollout import Case, Stage, play
 from whilesim.conversations.scripted import ScriptedAgent
 from whilesim.conversations.scripted_customer import ScriptedCustomer
