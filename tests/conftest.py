@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+import whilesim
+
 SHARED = Path(__file__).parent.parent.parent / "shared"
-DEMO = Path(__file__).parent.parent / "whilesim" / "demo"
+DEMO = Path(whilesim.__file__).parent / "demo"
 ABSENT = "../shared is absent"
 
 

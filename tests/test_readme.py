@@ -7,7 +7,10 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from stub import Stub
+
+from whilesim.cli import main
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
@@ -43,3 +46,11 @@ def test_the_first_block_is_four_lines_of_work(monkeypatch: pytest.MonkeyPatch, 
 def test_a_block_runs_offline(number: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     exec(textwrap.dedent(BLOCKS[number]), {"__name__": "readme"})
+
+
+@pytest.mark.notebooks
+def test_the_demo_prints_what_is_shown_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shown = re.search(r"```text\n(policy  .*?)```", README, re.DOTALL)
+    assert shown is not None
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(main, ["demo"]).output.startswith(shown.group(1).rstrip())

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+import whilesim
 from whilesim.situations.policy import Clause, Policy, parse_policy
 from whilesim.situations.tools import Tool, parse_tools
 from whilesim.world.deeds import Deed
@@ -22,7 +23,7 @@ from whilesim.world.mock import MockWorld
 from whilesim.world.model import WorldModel
 from whilesim.world.oracle import CallRule, Oracle, build_oracle
 
-SHARED, DEMO = Path(__file__).parents[2] / "shared", Path(__file__).parents[1] / "whilesim" / "demo"
+SHARED, DEMO = Path(__file__).parents[2] / "shared", Path(whilesim.__file__).parent / "demo"
 WORLD = Path(__file__).with_name("world")
 SETS = ("demo", *(f"tau2/{n}" for n in ("retail", "airline", "telecom", "mock")), *(
     f"corpus/{n}" for n in (

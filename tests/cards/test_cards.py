@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import whilesim
 from whilesim.cards.cards import Card, write_cards
 from whilesim.cards.needs import RUN, Phrasebook
 from whilesim.cards.personas import Persona, draw_persona
@@ -23,7 +24,7 @@ from whilesim.world.mock import MockWorld
 
 SHARED = Path(__file__).parents[3] / "shared"
 GOLDEN = Path(__file__).parents[1] / "golden"
-DEMO = Path(__file__).parents[2] / "whilesim" / "demo"
+DEMO = Path(whilesim.__file__).parent / "demo"
 AXES = {"tool_condition": ("success",), "world_state": WORLD_STATES, "stance": STANCES, "history": HISTORIES}
 VALUES = [*TOOL_CONDITIONS, *WORLD_STATES, *STANCES, *HISTORIES]
 CLINIC = """# Front desk of a clinic

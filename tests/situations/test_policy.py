@@ -12,13 +12,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import whilesim
 from whilesim.core.errors import InputError
 from whilesim.situations.policy import Policy, name_tools, parse_policy
 
 HERE = Path(__file__).parent
 FILES = ("policy_cases.yaml", "policy_blind.yaml")
 CASES = [case for name in FILES for case in yaml.safe_load((HERE / name).read_text(encoding="utf-8"))]
-DEMO = (HERE.parents[1] / "whilesim" / "demo" / "policy.md").read_text(encoding="utf-8")
+DEMO = (Path(whilesim.__file__).parent / "demo" / "policy.md").read_text(encoding="utf-8")
 TEXTS = [DEMO, *(case["text"] for case in CASES)]
 
 

@@ -177,10 +177,8 @@ def test_a_template_whose_end_the_tokenizer_does_not_know_is_refused(
 
 def test_the_command_trains_and_prints_how_to_serve(data: ws.Simulation, tiny_model: Path, tmp_path: Path) -> None:
     data.save(tmp_path / "run")
-    command = [sys.executable, "-m", "whilesim", "train", "run", "--model", str(tiny_model), "--output", "adapter", "--steps", "2",
-               "--batch", "1", "--max-length", "2000", "--rank", "4"]  # fmt: skip
-    if not (Path(ws.__file__).parent / "__main__.py").exists():
-        command[1:3] = ["-c", "from whilesim.cli import main; main()"]
+    command = [sys.executable, "-c", "from whilesim.cli import main; main()", "train", "run", "--model", str(tiny_model),
+               "--output", "adapter", "--steps", "2", "--batch", "1", "--max-length", "2000", "--rank", "4"]  # fmt: skip
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "HF_HUB_OFFLINE": "1"}
     )
