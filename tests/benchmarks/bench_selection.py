@@ -84,7 +84,9 @@ def change_one_clause(policy: str, tools: Any) -> str:
             left += 1  # the new words made another kind of clause, so other situations
             continue
         pairs = zip(before.cards, after.cards, strict=True)
-        others = [(b, a) for b, a in pairs if b.situation.values["clause"] != clause.id]
+        # a clause that has this one for its lead-in changes with it
+        same = {b.id for b, a in zip(before.policy.clauses, after.policy.clauses, strict=True) if b.text == a.text}
+        others = [(b, a) for b, a in pairs if b.situation.values["clause"] in same]
         changed.append(sum(b != a for b, a in others))
         cards += len(others)
     told = f"{len(changed)} clauses changed one by one: of {cards:,} other cards {sum(changed)} changed"
