@@ -199,10 +199,10 @@ def test_a_file_that_is_no_plan_is_refused(tmp_path: Any) -> None:
     (tmp_path / "p.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ws.InputError, match="is no plan"):
         ws.load_plan(tmp_path / "p.json")
-    spoilt = {**plan(situations=2).to_json(), "balance": ["handoff_wanted", 0.3]}
-    (tmp_path / "p.json").write_text(json.dumps(spoilt), encoding="utf-8")
-    with pytest.raises(ws.InputError, match="is no plan"):
-        ws.load_plan(tmp_path / "p.json")
+    for spoilt in ({"balance": ["handoff_wanted", 0.3]}, {"diversity": []}, {"notes": 3}, {"oracles": []}):
+        (tmp_path / "p.json").write_text(json.dumps({**plan(situations=2).to_json(), **spoilt}), encoding="utf-8")
+        with pytest.raises(ws.InputError, match="is no plan"):
+            ws.load_plan(tmp_path / "p.json")
 
 
 class Writer:
