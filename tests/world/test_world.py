@@ -644,3 +644,11 @@ def test_a_kind_that_is_said_to_belong_to_nothing_known_belongs_to_nobody() -> N
 )
 def test_what_a_schema_states_counts_where_a_name_says_nothing(schema: dict[str, str], role: str) -> None:
     assert describe_field("start", schema, "").role == role
+
+
+@pytest.mark.parametrize("name", ["user.email", "a.b", "https://a.b/c?d="])
+@pytest.mark.parametrize("verb", ["create", "update", "find"])
+def test_a_dot_in_an_argument_s_own_name_names_no_part_of_another(name: str, verb: str) -> None:
+    schema = {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
+    model = infer_world(parse_tools([{"name": f"{verb}_ticket", "parameters": schema}]), parse_policy("Be kind."), None)
+    assert f"{verb}_ticket" in model.tools

@@ -147,7 +147,8 @@ def _asked(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
     fields = dict(kind.fields)
     written = {target: given[a] for a, target in {**deed.sets, **deed.adds}.items() if a in given}
     for target, new in written.items():
-        if "." in target or (target in fields and is_address(fields[target])):
+        home = target.partition(".")[0]  # an argument's own name may hold a dot
+        if home in fields and (home != target or is_address(fields[home])):
             fields = _with_part(fields, target, new)
         elif deed.action in ("create", "change") and not (new.link == kind.name and new.role == "link"):
             if old := target not in fields and replaced_by(replace(kind, fields=fields), target, new.options):
@@ -159,7 +160,7 @@ def _asked(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
                 continue  # what it holds is merged into the record
             fields[target] = merge(fields.get(target), replace(new, name=target, nullable=late))
     for argument, target in deed.by.items():
-        if "." in target:
+        if "." in target and target.partition(".")[0] in fields:
             fields = _with_part(fields, target, given[argument])
         elif target in fields:
             fields[target] = merge(fields[target], given[argument])
