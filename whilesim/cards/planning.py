@@ -205,7 +205,9 @@ def load_plan(path: str | os.PathLike[str], *, world: WorldFactory | None = None
     """
     try:
         found = loads(Path(path).read_text(encoding="utf-8"))
-        return read_plan(found, world=world)
+        plan = read_plan(found, world=world)
+        str(plan)  # a value of a wrong kind shows here
+        return plan
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
