@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -108,6 +110,26 @@ def make_row(card: str = "s001", rollout: int = 0, messages: tuple[Message, ...]
 
 def make_finding(check: str = "refusal", index: int = 4, quote: str = "cancelled", severity: Any = "drop") -> Finding:
     return Finding(check=check, message_index=index, quote=quote, reason="It is wrong.", severity=severity)
+
+
+class Watched:
+    """Rows that pass by, and how many of them were held at once at most."""
+
+    def __init__(self, count: int) -> None:
+        self.count, self.most = count, 0
+        self.seen: list[weakref.ref[Row]] = []
+
+    def __iter__(self) -> Iterator[Row]:
+        for i in range(self.count):
+            row = make_row(card=f"s{i:04}")
+            self.seen.append(weakref.ref(row))
+            self.most = max(self.most, sum(ref() is not None for ref in self.seen[-500:]))
+            yield row
+
+
+@pytest.fixture(scope="session")
+def watched() -> type[Watched]:
+    return Watched
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ import json
 import re
 import shutil
 import subprocess
-import weakref
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -99,20 +98,11 @@ def test_every_conversation_is_packed_whole_and_the_policy_once(make, tmp_path):
         assert words in page
 
 
-def test_rows_are_let_go_once_the_page_has_them(make, tmp_path):
-    seen, most = [], 0
-
-    def passing():
-        nonlocal most
-        for i in range(1000):
-            row = make.row(card=f"s{i:04}")
-            seen.append(weakref.ref(row))
-            most = max(most, sum(ref() is not None for ref in seen[-500:]))
-            yield row
-
-    write_report(tmp_path / "r.html", passing(), Manifest(), (), count=Ledger.build, graded=False)
-    assert len(seen) == 1000
-    assert most <= 2 * 200
+def test_rows_are_let_go_once_the_page_has_them(watched, tmp_path):
+    rows = watched(1000)
+    write_report(tmp_path / "r.html", rows, Manifest(), (), count=Ledger.build, graded=False)
+    assert len(rows.seen) == 1000
+    assert rows.most <= 2 * 200
 
 
 def test_only_openings_that_the_script_draws_have_a_place(make, tmp_path, monkeypatch):

@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -133,19 +132,10 @@ def test_no_rows_are_an_empty_dataset_with_the_same_columns(make):
     assert list(from_dataset(none)) == []
 
 
-def test_a_dataset_is_read_from_a_file_that_is_gone_with_the_process(make):
-    seen, most = [], 0
-
-    def passing():
-        nonlocal most
-        for i in range(20):
-            row = make.row(card=f"s{i:03}")
-            seen.append(weakref.ref(row))
-            most = max(most, sum(ref() is not None for ref in seen))
-            yield row
-
-    dataset = to_dataset(passing())
-    assert (len(dataset), most <= 2) == (20, True)
+def test_a_dataset_is_read_from_a_file_that_is_gone_with_the_process(watched):
+    rows = watched(20)
+    dataset = to_dataset(rows)
+    assert (len(dataset), rows.most <= 2) == (20, True)
     code = "from whilesim.keeping.arrow import to_dataset; print(to_dataset([]).cache_files[0]['filename'])"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     for path in (Path(told), Path(dataset.cache_files[0]["filename"])):
