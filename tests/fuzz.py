@@ -721,7 +721,7 @@ def documents(given_: tuple[str, bytes]) -> None:
 
 COMMANDS: dict[str, list[str]] = {
     "plan": ["--policy", "--tools", "--situations", "--strength", "--balance", "--seed", "--save", "--json"],
-    "simulate": ["--policy", "--tools", "--situations", "--rollouts", "--turns", "--seed", "--concurrency", "--run-dir", "--json"],
+    "simulate": ["--policy", "--tools", "--plan", "--situations", "--rollouts", "--turns", "--seed", "--concurrency", "--run-dir", "--json"],
     "grade": ["ARG", "--rubric", "--fraction", "--json"],
     "report": ["ARG", "--out"], "export": ["ARG", "ARG", "--format"], "explain": ["ARG", "ARG"], "label": ["ARG"],
     "eval": ["ARG", "--tools", "--policy", "--rubric", "--trials", "--turns", "--run-dir", "--protocol", "--no-floors", "--freeze", "--init", "--json"],
@@ -753,7 +753,7 @@ FIRST = {"grade": "run", "report": "run", "export": "run", "explain": "run", "la
 GIVEN = st.one_of(
     st.sampled_from(PLACES),
     st.sampled_from(["0", "-1", "1", "2", "3", "0.5", "nan", "inf", "all", "read", "compare", "floors", "trl", "dpo", "pass", "--", "-x", "9" * 30, "٣", "²"]),
-    st.text(max_size=5),
+    st.text(st.characters(exclude_characters="\0"), max_size=5),  # no shell can hand over a NUL
 )  # fmt: skip
 
 

@@ -173,6 +173,7 @@ def test_refill_asks_who_read_the_rows_and_what_else_to_play(run: Path) -> None:
         (("grade", "nowhere"), 2, "does not exist"),
         (("explain", "{run}", "s9999/r9"), 2, "there is no row"),
         (("export", "{run}", f"{__file__}/t.jsonl"), 2, "Error"),
+        (("export", "{run}", ""), 2, "names no file to write"),
         (("export", "{run}", "x.jsonl", "--format", "csv"), 2, "csv"),
         (("push", "{run}", "no-owner"), 2, "names no dataset"),
         (("eval",), 2, "no tickets were given"),
@@ -338,3 +339,31 @@ class TestProgress:
 if __name__ == "__main__":
     for place in PATHS:
         golden(place).write_text(help_of(place), encoding="utf-8")
+
+
+def test_a_saved_plan_is_played_as_it_stands(tmp_path: Path) -> None:
+    plan, run = tmp_path / "plan.json", tmp_path / "run"
+    assert shell("plan", *GIVEN, "--situations", "4", "--seed", "3", "--save", str(plan)).exit_code == 0
+    done = shell("simulate", "--plan", str(plan), "--rollouts", "1", "--run-dir", str(run), "--json")
+    assert json.loads(done.stdout)["planned"] == 4
+    assert (run / "plan.json").read_bytes() == plan.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--seed", "0", "--plan", "plan.json"), "decides what --seed would"),
+        ((*GIVEN, "--plan", "plan.json"), "decides what --policy, --tools would"),
+        (GIVEN[:2], "--tools is missing: a plan needs both files"),
+        ((*GIVEN, "--situations", "²"), "Type a number from 1, or: --situations all"),
+    ],
+)
+def test_a_plan_and_what_it_is_made_of_are_not_mixed(
+    words: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plan.json").write_text("{}", encoding="utf-8")
+    done = shell("simulate", *words)
+    assert done.exit_code == 2
+    assert told in done.output
+    assert not Path("run").exists()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from whilesim import __version__
 from whilesim.core.errors import InputError
@@ -33,19 +35,19 @@ def main() -> None:
 
 
 _FILE = click.Path(exists=True, dir_okay=False)
-_policy = click.option("--policy", "policy_file", required=True, type=_FILE, help="Text file with the agent's policy.")
-_tools = click.option(
+_policy = partial(click.option, "--policy", "policy_file", type=_FILE, help="Text file with the agent's policy.")
+_tools = partial(
+    click.option,
     "--tools",
     "tools_file",
-    required=True,
     type=_FILE,
     help="File with the tool schemas: JSON, YAML, JSON lines or Python source.",
 )
 _situations = click.option(
     "--situations",
-    default=150,
+    default="150",
     show_default=True,
-    help="Situations to choose from the covering; each is played --rollouts times.",
+    help="Situations to choose from the covering, or 'all' for the complete covering.",
 )
 _seed = click.option("--seed", default=0, show_default=True, help="Decides every draw that is not a model's.")
 _run = click.argument("run", type=click.Path(exists=True, file_okay=False))
@@ -77,14 +79,9 @@ def demo(out: str, situations: int, seed: int, as_json: bool) -> None:
 
 
 @main.command()
-@_policy
-@_tools
-@click.option(
-    "--situations",
-    default="150",
-    show_default=True,
-    help="Situations to choose from the covering, or 'all' for the complete covering.",
-)
+@_policy(required=True)
+@_tools(required=True)
+@_situations
 @click.option("--strength", default=2, show_default=True, help="2 lets every pair of values meet, 3 every triple.")
 @click.option("--balance", type=float, help="Share of the situations, 0 to 1, that should want a hand-off.")
 @_seed
@@ -92,31 +89,25 @@ def demo(out: str, situations: int, seed: int, as_json: bool) -> None:
 @json_option
 @command
 def plan(
-    policy_file: str,
-    tools_file: str,
-    situations: str,
-    balance: float | None,
-    save: str | None,
-    as_json: bool,
-    **rest: Any,
+    policy_file: str, tools_file: str, balance: float | None, save: str | None, as_json: bool, **rest: Any
 ) -> None:
     """Choose situations and write their cards, without playing them.
 
     Example: whilesim plan --policy policy.md --tools tools.json --situations all
     """
-    if situations != "all" and not situations.isdigit():
-        raise InputError(f"--situations {situations!r} is no number. Type a number from 1, or: --situations all")
-    many = None if situations == "all" else int(situations)
     wish = None if balance is None else {"handoff_wanted": balance}
-    made = _make_plan(policy_file, tools_file, situations=many, balance=wish, **rest)
+    made = _make_plan(policy_file, tools_file, balance=wish, **rest)
     if save:
         made.save(save)
     show(made.to_json(), str(made), as_json=as_json)
 
 
 @main.command()
-@_policy
-@_tools
+@_policy()
+@_tools()
+@click.option(
+    "--plan", "plan_file", type=_FILE, help="A plan that was saved, in place of the files and options of one."
+)
 @click.option("--agent", default="scripted", show_default=True, help='"provider:model", a litellm name, or scripted.')
 @click.option("--customer", help="The customer's model; the agent's by default.")
 @click.option("--base-url", help="Address of an OpenAI-compatible server for --agent.")
@@ -134,22 +125,21 @@ def plan(
 )
 @json_option
 @command
-def simulate(
-    policy_file: str, tools_file: str, agent: str, customer: str | None, base_url: str | None, **options: Any
-) -> None:
+def simulate(plan_file: str | None, agent: str, base_url: str | None, as_json: bool, **options: Any) -> None:
     """Write and play conversations from a policy and tool schemas.
 
-    The same files, models and seed choose the same situations.
+    Give --policy and --tools, or a --plan that was saved. The same files, models and seed
+    choose the same situations.
 
     Example: whilesim simulate --policy p.md --tools t.json --agent ollama:qwen3
     """
     from whilesim.chat.models import Model
     from whilesim.street import simulate as play
 
-    as_json = options.pop("as_json")
-    made = _make_plan(policy_file, tools_file, situations=options.pop("situations"), seed=options.pop("seed"))
+    chosen = {name: options.pop(name) for name in ("policy_file", "tools_file", "situations", "seed")}
+    made = _read_plan(plan_file) if plan_file else _make_plan(**chosen)
     player: Any = Model(agent, base_url=base_url) if base_url else agent
-    data = play(player, plan=made, customer=customer, **options)
+    data = play(player, plan=made, **options)
     show(_counts(data), repr(data), as_json=as_json)
 
 
@@ -313,10 +303,27 @@ def doctor(models: tuple[str, ...], base_url: str | None, as_json: bool) -> None
         sys.exit(2)
 
 
-def _make_plan(policy_file: str, tools_file: str, **options: Any) -> Any:
+def _read_plan(path: str) -> Any:
+    from whilesim.cards.planning import load_plan
+
+    context = click.get_current_context()
+    own = {"policy_file": "--policy", "tools_file": "--tools", "situations": "--situations", "seed": "--seed"}
+    given = [own[name] for name in own if context.get_parameter_source(name) is not ParameterSource.DEFAULT]
+    if given:
+        raise InputError(f"--plan {path} decides what {', '.join(given)} would: leave out one or the other.")
+    return load_plan(path)
+
+
+def _make_plan(policy_file: str | None, tools_file: str | None, situations: str, **options: Any) -> Any:
     from whilesim.cards.planning import plan as make_plan
     from whilesim.situations.tools import read_tools
 
+    if situations != "all" and not situations.isdecimal():
+        raise InputError(f"--situations {situations!r} is no number. Type a number from 1, or: --situations all")
+    many = None if situations == "all" else int(situations)
+    if policy_file is None or tools_file is None:
+        lacking = "--policy" if policy_file is None else "--tools"
+        raise InputError(f"{lacking} is missing: a plan needs both files. Type: --policy policy.md --tools tools.json")
     try:
         text = Path(policy_file).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -329,7 +336,7 @@ def _make_plan(policy_file: str, tools_file: str, **options: Any) -> Any:
         tools = read_tools(tools_file)
     except InputError as error:
         raise InputError(f"--tools {tools_file}: {error}") from error
-    return make_plan(tools=tools, system_prompt=text, **options)
+    return make_plan(tools=tools, system_prompt=text, situations=many, **options)
 
 
 def _load(run: str) -> Any:

@@ -199,10 +199,32 @@ def test_a_file_that_is_no_plan_is_refused(tmp_path: Any) -> None:
     (tmp_path / "p.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ws.InputError, match="is no plan"):
         ws.load_plan(tmp_path / "p.json")
-    for spoilt in ({"balance": ["handoff_wanted", 0.3]}, {"diversity": []}, {"notes": 3}, {"oracles": []}):
-        (tmp_path / "p.json").write_text(json.dumps({**plan(situations=2).to_json(), **spoilt}), encoding="utf-8")
-        with pytest.raises(ws.InputError, match="is no plan"):
-            ws.load_plan(tmp_path / "p.json")
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "words"),
+    [
+        ({"balance": ["handoff_wanted", 0.3]}, "balance: Input should be a valid dictionary"),
+        ({"notes": 3}, "notes: Input should be a valid tuple"),
+        ({"axes": {"stance": [["upset"]]}}, "axes.stance.0: Input should be a valid string"),
+        ({"axes": {"stance": ["upset"]}}, "a row has the axes"),
+        ({"oracles": {}}, "the card 's0001' has no oracle"),
+        ({"version": 2}, "version: Input should be 1"),
+        ({"world": {"locale": 3}}, "world.locale"),
+    ],
+)
+def test_a_plan_with_a_wrong_field_is_refused_by_its_name(tmp_path: Any, spoilt: dict[str, Any], words: str) -> None:
+    (tmp_path / "p.json").write_text(json.dumps({**plan(situations=2).to_json(), **spoilt}), encoding="utf-8")
+    with pytest.raises(ws.InputError, match=f"is no plan .{words}"):
+        ws.load_plan(tmp_path / "p.json")
+
+
+def test_a_plan_whose_pairs_name_an_unknown_value_is_refused(tmp_path: Any) -> None:
+    found = plan(situations=2).to_json()
+    found["covering"]["infeasible"] = [[["tool", "nobody"], ["stance", "upset"]]]
+    (tmp_path / "p.json").write_text(json.dumps(found), encoding="utf-8")
+    with pytest.raises(ws.InputError, match="the axis 'tool' has no value 'nobody'"):
+        ws.load_plan(tmp_path / "p.json")
 
 
 class Writer:

@@ -7,26 +7,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from whilesim.cards.cards import Card
 from whilesim.cards.desk import Desk, choose_cards, draft_cards, with_chat
-from whilesim.cards.personas import Persona
 from whilesim.cards.plan import Plan, WorldFactory
 from whilesim.cards.twins import find_twins
 from whilesim.chat.loop import run
 from whilesim.chat.models import resolve_model
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import loads
-from whilesim.situations.axes import Axis, Rule, Situation, Space, default_space
+from whilesim.core.jsontext import first_error, loads
+from whilesim.situations.axes import Axis, Rule, Space, default_space
 from whilesim.situations.covering import Covering, cover
-from whilesim.situations.policy import Clause, Policy, extract_policy, name_tools, parse_policy
+from whilesim.situations.policy import Policy, extract_policy, name_tools, parse_policy
 from whilesim.situations.tools import Tool, parse_tools
 from whilesim.world.entities import infer_world
-from whilesim.world.oracle import CallRule, Oracle
+from whilesim.world.oracle import Oracle
 from whilesim.world.spec import WorldSpec
 
 T = TypeVar("T")
@@ -194,6 +195,29 @@ def refuse_unknown(door: str, given: Mapping[str, Any], function: Callable[..., 
         raise InputError(f"{door}() has no option {name!r}. {hint}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFile:
+    """A plan as it stands in its file: what ``Plan.to_json`` returns."""
+
+    version: Literal[1]
+    seed: int
+    system_prompt: str
+    policy: Policy
+    tools: tuple[Tool, ...]
+    customer_tools: tuple[Tool, ...]
+    axes: dict[str, tuple[str, ...]]
+    covering: Covering
+    cards: tuple[Card, ...]
+    oracles: dict[str, Oracle]
+    world: WorldSpec | None
+    own_world: bool
+    embedder: str
+    diversity: dict[str, float | None]
+    balance: dict[str, float] | None
+    twins_wanted: int
+    notes: tuple[str, ...]
+
+
 def load_plan(path: str | os.PathLike[str], *, world: WorldFactory | None = None) -> Plan:
     """Read a plan that ``plan.save`` wrote.
 
@@ -204,72 +228,36 @@ def load_plan(path: str | os.PathLike[str], *, world: WorldFactory | None = None
         InputError: The file is no plan, or lacks the world it was made with.
     """
     try:
-        found = loads(Path(path).read_text(encoding="utf-8"))
-        plan = read_plan(found, world=world)
-        str(plan)  # a value of a wrong kind shows here
-        return plan
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        msg = f"{os.fspath(path)} is no plan ({type(error).__name__}: {error}). Type: ws.plan(...).save(path)"
-        raise InputError(msg) from error
-
-
-def read_plan(found: Mapping[str, Any], *, world: WorldFactory | None = None) -> Plan:
-    """Read a plan from its JSON object."""
-    if found["own_world"] and world is None:
+        found = TypeAdapter(PlanFile).validate_python(loads(Path(path).read_bytes()))
+        _check_fit(found)
+    except ValueError as error:
+        wrong = first_error(error) if isinstance(error, ValidationError) else str(error)
+        raise InputError(f"{os.fspath(path)} is no plan ({wrong}). Type: ws.plan(...).save(path)") from error
+    if found.own_world and world is None:
         raise InputError("this plan was made with a world of your own. Type load_plan(path, world=factory).")
-    policy = Policy(
-        text=found["policy"]["text"],
-        clauses=tuple(
-            Clause(**{**c, "tools": tuple(c["tools"]), "span": tuple(c["span"])}) for c in found["policy"]["clauses"]
-        ),
-        language=found["policy"]["language"],
-        notes=tuple(found["policy"]["notes"]),
-    )
-    tools = tuple(_read_tool(t) for t in found["tools"])
-    theirs = tuple(_read_tool(t) for t in found["customer_tools"])
-    spec = WorldSpec(**found["world"]) if found["world"] else None
+    names = [field.name for field in fields(Plan) if hasattr(found, field.name) and field.name != "world"]
     return Plan(
-        system_prompt=found["system_prompt"],
-        policy=policy,
-        tools=tools,
-        customer_tools=theirs,
-        space=Space(axes=tuple(Axis(n, tuple(v)) for n, v in found["axes"].items())),
-        covering=_read_covering(found["covering"]),
-        cards=tuple(_read_card(c) for c in found["cards"]),
-        oracles={i: _read_oracle(o) for i, o in found["oracles"].items()},
-        seed=found["seed"],
-        world=None if world else infer_world(tools, policy, spec, customer_tools=theirs),
-        spec=spec,
+        **{name: getattr(found, name) for name in names},
+        space=Space(axes=tuple(Axis(*axis) for axis in found.axes.items())),
+        world=None
+        if world
+        else infer_world(found.tools, found.policy, found.world, customer_tools=found.customer_tools),
+        spec=found.world,
         factory=world,
-        embedder=found["embedder"],
-        diversity={**found["diversity"]},
-        balance=found["balance"] and {str(name): float(share) for name, share in found["balance"].items()},
-        twins_wanted=found["twins_wanted"],
-        notes=tuple(found["notes"]),
     )
 
 
-def _read_tool(found: Mapping[str, Any]) -> Tool:
-    tuples = {k: tuple(found[k]) for k in ("id_arguments", "notes")}
-    return Tool(**{**found, **tuples, "examples": tuple((a, r) for a, r in found["examples"])})
-
-
-def _read_card(found: Mapping[str, Any]) -> Card:
-    situation = Situation(**found["situation"])
-    return Card(**{**found, "situation": situation, "persona": Persona(**found["persona"])})
-
-
-def _read_oracle(found: Mapping[str, Any]) -> Oracle:
-    rules = {
-        k: tuple(CallRule(**{**r, "instead": tuple(r.get("instead", ()))}) for r in found[k])
-        for k in ("must_call", "must_not_call")
-    }
-    others = {k: tuple(found[k]) for k in ("may_call", "must_not_claim", "ends", "open")}
-    return Oracle(**{**found, **rules, **others})
-
-
-def _read_covering(found: Mapping[str, Any]) -> Covering:
-    pairs = tuple(tuple((str(axis), str(value)) for axis, value in pair) for pair in found["infeasible"])
-    return replace(Covering(**{**found, "rows": tuple(found["rows"])}), infeasible=pairs)
+def _check_fit(found: PlanFile) -> None:
+    """Refuse rows and cards that do not stand on the axes, or that no oracle stands beside."""
+    known = {*found.axes}
+    named = [cell for cells in found.covering.infeasible for cell in cells]
+    for values in (*found.covering.rows, *(card.situation.values for card in found.cards)):
+        if {*values} != known:
+            raise ValueError(f"a row has the axes {sorted(values)}, the plan {sorted(known)}")
+        named += values.items()
+    for axis, value in dict.fromkeys(named):
+        if value not in found.axes.get(axis, ()):
+            raise ValueError(f"the axis {axis!r} has no value {value!r}")
+    alone = next((card.id for card in found.cards if card.id not in found.oracles), None)
+    if alone is not None:
+        raise ValueError(f"the card {alone!r} has no oracle")

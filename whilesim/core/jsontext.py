@@ -13,9 +13,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from whilesim.core.errors import InputError
+from whilesim.core.text import shorten
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 T = TypeVar("T")
 
@@ -94,6 +98,12 @@ def canonical(text: str) -> str:
     return text if found is None else dumps(found)
 
 
+def first_error(error: ValidationError) -> str:
+    """Return the first thing that is wrong, after the key that it is wrong with."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(str(step) for step in first['loc'])}: {shorten(first['msg'], 200)}"
+
+
 def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, Any]]:
     """Yield line number (from 1) and value of each line of a JSONL file.
 
@@ -128,8 +138,13 @@ def write_whole(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
     """Write a file, whole or not at all.
 
     The bytes go to a temporary file beside the target, which replaces it once they are on disk.
+
+    Raises:
+        InputError: The path names no file.
     """
     target = Path(path)
+    if not target.name:
+        raise InputError(f"{os.fspath(path)!r} names no file to write. Type a file's name.")
     temporary = target.with_name(target.name + ".part")
     try:
         with temporary.open("wb") as out:

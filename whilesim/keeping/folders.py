@@ -19,10 +19,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import dumps, loads, write_lines, write_whole
+from whilesim.core.jsontext import dumps, first_error, loads, write_lines, write_whole
 from whilesim.keeping.grades import Grade
 from whilesim.keeping.manifest import Manifest
-from whilesim.keeping.rows import Row, first_error
+from whilesim.keeping.rows import Row
 
 T = TypeVar("T")
 WHOLE = 32 << 20

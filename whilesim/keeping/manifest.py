@@ -16,8 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import dumps, loads, write_whole
-from whilesim.keeping.rows import first_error
+from whilesim.core.jsontext import dumps, first_error, loads, write_whole
 from whilesim.situations.axes import Axis
 from whilesim.situations.policy import Clause, Policy
 from whilesim.situations.tools import Effect, Tool, parse_tools

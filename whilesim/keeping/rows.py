@@ -24,8 +24,7 @@ from whilesim.cards.personas import Persona
 from whilesim.chat.messages import Change, CustomerCall, Failure, Message, Role, Stop, Trace
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import canonical, dumps, loads, parse_object
-from whilesim.core.text import shorten
+from whilesim.core.jsontext import canonical, dumps, first_error, loads, parse_object
 from whilesim.grading.checks.calls import read_calls
 from whilesim.grading.checks.findings import Finding
 from whilesim.grading.verdicts import Verdict
@@ -301,12 +300,6 @@ class Row(Part):
         provenance = self.provenance.model_copy(update={"judge": judge})
         used = self.usage.model_copy(update={"judge": usage or self.usage.judge})
         return self.model_copy(update={"verdict": verdict, "provenance": provenance, "usage": used})
-
-
-def first_error(error: ValidationError) -> str:
-    """Return the first thing that is wrong, after the key that it is wrong with."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(str(step) for step in first['loc'])}: {shorten(first['msg'], 200)}"
 
 
 def through_json(value: Any) -> Any:
