@@ -127,6 +127,12 @@ def test_a_policy_without_a_clause_is_a_note_and_never_a_crash() -> None:
     assert all(row["clause"] == NO_CLAUSE for row in found.rows)
 
 
+def test_values_that_nothing_acts_on_are_a_note() -> None:
+    space = default_space(CLAUSES, TOOLS, axes={"world_state": ["exists", "frozen"], "channel": ["chat", "email"]})
+    (note,) = space.notes
+    assert "the world_state axis has values of your own, frozen: they stand in rows" in note
+
+
 def test_one_tool_is_a_note() -> None:
     space = default_space(CLAUSES, TOOLS[:1])
     assert space.notes == ("the tool axis has the one value 'get_order': it covers nothing by itself.",)
@@ -142,6 +148,7 @@ def test_one_tool_is_a_note() -> None:
         ({"channel": ["chat", "chat"]}, "axis 'channel' has the value 'chat' twice. Name each value once"),
         ({"chanel": None}, "removes an axis that is not there. Type one of"),
         ({"tool": ["get_order", "get_oder"]}, "axis 'tool' has the value 'get_oder', which is no tool. Type some of"),
+        ({"stance": ["upset", "ordinry"]}, r"axis 'stance' has the value 'ordinry'\. Did you mean 'ordinary'\?"),
         ({"clause": ["c01", "c09"]}, "axis 'clause' has the value 'c09', which is no clause"),
     ],
 )

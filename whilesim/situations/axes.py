@@ -11,7 +11,7 @@ do with each other, the customer has two needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import prod
@@ -34,6 +34,8 @@ STANCES = (
     "adversarial",
 )
 HISTORIES = ("fresh", "prior_failure", "prior_partial_action", "contradicts_earlier", "repeat_visit")
+PLAYED = {"tool_condition": TOOL_CONDITIONS, "world_state": WORLD_STATES, "stance": STANCES, "history": HISTORIES}
+"""Axes whose values have a behaviour in the inferred world and the templates."""
 
 NO_CLAUSE = "none"
 """The one value of the clause axis where the policy states no rule."""
@@ -97,21 +99,15 @@ def default_space(
         InputError: An axis has no value, one value, or one value twice; a clause or a tool is
             not among those given; a rule names an axis that is not there.
     """
-    values: dict[str, tuple[str, ...]] = {
-        "clause": tuple(clauses) or (NO_CLAUSE,),
-        "tool": tuple(tool.name for tool in tools),
-        "tool_condition": TOOL_CONDITIONS,
-        "world_state": WORLD_STATES,
-        "stance": STANCES,
-        "history": HISTORIES,
-    }
+    fixed = {"clause": tuple(clauses) or (NO_CLAUSE,), "tool": tuple(tool.name for tool in tools)}
+    values: dict[str, tuple[str, ...]] = {**fixed, **PLAYED}
     for name, given in (axes or {}).items():
         if name not in values and (near := get_close_matches(name, values, cutoff=0.8)):
             raise InputError(
                 f"axes names {name!r}, which is no axis yet. Did you mean {near[0]!r}? Else call it otherwise."
             )
         if given is not None:
-            values[name] = _checked(name, given, values.get(name) if name in ("clause", "tool") else None)
+            values[name] = _checked(name, given, fixed.get(name))
         elif values.pop(name, None) is None:
             msg = f"axes={{{name!r}: None}} removes an axis that is not there. Type one of {sorted(values)}."
             raise InputError(msg)
@@ -127,7 +123,7 @@ def default_space(
     return Space(
         axes=tuple(Axis(name, given) for name, given in values.items()),
         forbidden=(*rules, *forbid),
-        notes=tuple(_one_value_note(name, given[0]) for name, given in values.items() if len(given) == 1),
+        notes=tuple(note for name, given in values.items() for note in _notes(name, given)),
     )
 
 
@@ -211,13 +207,25 @@ def _checked(name: str, given: Sequence[str], known: tuple[str, ...] | None) -> 
     if strange:
         msg = f"axis {name!r} has the value {strange[0]!r}, which is no {name}. Type some of {known}."
         raise InputError(msg)
+    for value in (v for v in values if v not in PLAYED.get(name, values)):
+        if near := get_close_matches(value, PLAYED[name], n=1, cutoff=0.8):
+            msg = f"axis {name!r} has the value {value!r}. Did you mean {near[0]!r}? Else call it otherwise."
+            raise InputError(msg)
     return values
 
 
-def _one_value_note(name: str, value: str) -> str:
-    if name == "clause" and value == NO_CLAUSE:
-        return (
+def _notes(name: str, values: Sequence[str]) -> Iterator[str]:
+    """Yield what the user should be told of an axis."""
+    if (name, *values) == ("clause", NO_CLAUSE):
+        yield (
             "no clause was found in the policy, so the clause axis has the one value 'none': "
             "situations differ in the other axes only."
         )
-    return f"the {name} axis has the one value {value!r}: it covers nothing by itself."
+    elif len(values) == 1:
+        yield f"the {name} axis has the one value {values[0]!r}: it covers nothing by itself."
+    own = [value for value in values if value not in PLAYED.get(name, values)]
+    if own:
+        yield (
+            f"the {name} axis has values of your own, {', '.join(own)}: they stand in rows and count in coverage, but "
+            f"neither the inferred world nor the templates act on them. A world or a writer of your own can."
+        )
