@@ -77,10 +77,10 @@ def test_the_same_seed_gives_the_same_bytes_in_any_process(tmp_path: Path) -> No
         "import sys, whilesim as ws; from whilesim.showcase import demo_policy, demo_tools;"
         "ws.simulate(tools=demo_tools(), system_prompt=demo_policy(), situations=6, run_dir=sys.argv[1], progress=False)"
     )
-    for n in ("0", "11", "4242"):
+    for n in ("0", "4242"):
         environment = {**os.environ, "PYTHONHASHSEED": n}
         subprocess.run([sys.executable, "-c", code, str(tmp_path / n)], check=True, env=environment)
-    assert len({hash_of(tmp_path / n) for n in ("0", "11", "4242")}) == 1
+    assert len({hash_of(tmp_path / n) for n in ("0", "4242")}) == 1
 
 
 def test_another_seed_gives_other_conversations() -> None:

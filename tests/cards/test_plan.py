@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,14 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 
 
 def plan(**options: Any) -> ws.Plan:
+    return fresh(**options) if options else plain()
+
+
+def fresh(**options: Any) -> ws.Plan:
     return ws.plan(**{"tools": TOOLS, "system_prompt": POLICY, "situations": 20, **options})
+
+
+plain = cache(fresh)  # a plan is frozen: one serves all tests that want nothing of their own
 
 
 def test_cards_are_in_covering_order_and_hold_its_rows() -> None:
@@ -61,7 +69,7 @@ def test_two_cards_that_differ_only_in_the_clause_have_different_goals() -> None
     [("within 50 dollars", "within 70 dollars"), ("Never promise a date on which", "Never say of a moose that")],
 )
 def test_changing_one_clause_changes_only_its_cards(rule: str, other: str) -> None:
-    before, after = plan(candidates=4), plan(candidates=4, system_prompt=POLICY.replace(rule, other))
+    before, after = plan(), plan(system_prompt=POLICY.replace(rule, other))
     (clause,) = (o.id for o, n in zip(before.policy.clauses, after.policy.clauses, strict=True) if o.text != n.text)
     others = [(o, n) for o, n in zip(before.cards, after.cards, strict=True) if o.situation.values["clause"] != clause]
     assert all(old == new for old, new in others)
@@ -78,7 +86,7 @@ def test_axes_can_be_added_replaced_and_removed() -> None:
 
 def test_forbidden_combinations_are_not_planned() -> None:
     rule = ws.forbid("tool", "stance", lambda tool, stance: tool == "pay_bill" and stance == "upset")
-    made = plan(forbid=[rule], situations=None)
+    made = plan(forbid=[rule], situations=None, candidates=1)
     values = [c.situation.values for c in made.cards]
     assert not [v for v in values if v["tool"] == "pay_bill" and v["stance"] == "upset"]
     assert made.coverage.fraction == 1.0
@@ -95,10 +103,10 @@ def test_facts_agree_with_the_worlds_records() -> None:
 
 
 def test_twins_differ_in_one_value_and_share_every_word() -> None:
-    made = plan(twins=1.0, situations=40)
+    made = plan(twins=1.0)
     twins = [c for c in made.cards if c.twin_of]
     originals = {c.id: c for c in made.cards}
-    assert made.twins_wanted == 40
+    assert made.twins_wanted == 20
     assert twins
     for twin in twins:
         first = originals[str(twin.twin_of)]
@@ -139,17 +147,17 @@ def test_a_value_that_no_situation_can_have_is_told() -> None:
 
 
 def test_with_triples_the_pairs_that_can_happen_are_still_counted() -> None:
-    axes = {"stance": None, "history": None, "clause": ["c01", "c02"]}
+    axes = {"stance": None, "history": None, "clause": ["c01", "c02"], "tool": ["get_bill", "pay_bill", "list_plans"]}
     pairs, triples = (plan(axes=axes, strength=n, candidates=1, situations=5) for n in (2, 3))
     assert pairs.coverage.feasible == triples.coverage.feasible == pairs.covering.feasible
 
 
 @pytest.mark.parametrize("share", [0.05, 0.6])
 def test_a_balance_turns_situations_toward_its_share_and_costs_no_pair(share: float) -> None:
-    plain = plan(situations=40, candidates=1)
-    leaning = plan(situations=40, candidates=1, balance={"handoff_wanted": share})
+    plain = plan(situations=20, candidates=1)
+    leaning = plan(situations=20, candidates=1, balance={"handoff_wanted": share})
     assert leaning.coverage.covered >= plain.coverage.covered
-    near, far = (sum(o.handoff_wanted is True for o in p.oracles.values()) / 40 for p in (leaning, plain))
+    near, far = (sum(o.handoff_wanted is True for o in p.oracles.values()) / 20 for p in (leaning, plain))
     assert abs(near - share) < abs(far - share)
     assert f"{near:.1%}, wished {share:.1%}" in str(leaning)
     assert "balance" not in str(plain)
@@ -214,13 +222,13 @@ def test_a_file_that_is_no_plan_is_refused(tmp_path: Any) -> None:
     ],
 )
 def test_a_plan_with_a_wrong_field_is_refused_by_its_name(tmp_path: Any, spoilt: dict[str, Any], words: str) -> None:
-    (tmp_path / "p.json").write_text(json.dumps({**plan(situations=2).to_json(), **spoilt}), encoding="utf-8")
+    (tmp_path / "p.json").write_text(json.dumps({**plan().to_json(), **spoilt}), encoding="utf-8")
     with pytest.raises(ws.InputError, match=f"is no plan .{words}"):
         ws.load_plan(tmp_path / "p.json")
 
 
 def test_a_plan_whose_pairs_name_an_unknown_value_is_refused(tmp_path: Any) -> None:
-    found = plan(situations=2).to_json()
+    found = plan().to_json()
     found["covering"]["infeasible"] = [[["tool", "nobody"], ["stance", "upset"]]]
     (tmp_path / "p.json").write_text(json.dumps(found), encoding="utf-8")
     with pytest.raises(ws.InputError, match="the axis 'tool' has no value 'nobody'"):
@@ -258,6 +266,6 @@ def test_a_writer_gets_its_own_clause_and_no_other() -> None:
     "opening", ["my order ZZ99887 is late", "please run get_bill", "Identify the customer by phone number, customer ID"]
 )
 def test_a_writer_that_invents_names_tools_or_quotes_is_not_taken(opening: str) -> None:
-    made = plan(writer=Writer(opening))
+    made = plan(writer=Writer(opening), situations=5)
     assert not [c for c in made.cards if opening in c.opening]
     assert "keep the template's words" in " ".join(made.notes)
