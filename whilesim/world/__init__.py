@@ -11,13 +11,12 @@
     entities     a world inferred from tools and a policy
     values       one field of one record, drawn by name
     records      seeded records that agree with one another
-    faults       how a tool fails, and in which words
     lookups      records found, filtered and shown
     effects      writes with their preconditions, hand-offs, arithmetic
     replies      answers in the shape of schemas and examples; the check of arguments
     arguments    the one right call of a situation's tool
     focus        what a situation is about, and what its customer knows
-    mock         the world that answers calls
+    mock         the world that answers calls: how a tool fails, and in which words
     oracle       what a right agent does in a situation
     live         a world that executes functions, on purpose only
 """

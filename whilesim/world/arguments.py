@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -12,16 +11,15 @@ from whilesim.core.jsontext import copied, dumps, loads
 from whilesim.core.seeds import chance, derive, pick
 from whilesim.core.templates import load_words
 from whilesim.world.deeds import Deed
-from whilesim.world.effects import BUNDLES, at_path, switch
+from whilesim.world.effects import switch
 from whilesim.world.entities import schema_of
-from whilesim.world.kinds import Field, describe_field, is_value, kind_of_key, properties, role_of
-from whilesim.world.lookups import Shelf
-from whilesim.world.records import raise_totals, set_dues
+from whilesim.world.kinds import BUNDLES, Field, describe_field, is_value, kind_of_key, other_ends, properties, role_of
+from whilesim.world.lookups import Shelf, at_path
+from whilesim.world.records import agree, follow_status, raise_totals
 from whilesim.world.replies import Filler, check_of
-from whilesim.world.values import Draw, person_of, value_of
+from whilesim.world.values import ISO, Draw, person_of, set_apart, value_of
 from whilesim.world.verbs import read_name
 
-_ISO = re.compile(r"\d{4}-\d\d-\d\d")
 USUAL = ("overdue", "issued", "unpaid", "pending", "active", "open", "confirmed")
 _SETTLED = ("paid", "closed", "completed")
 
@@ -39,17 +37,16 @@ class Maker:
 
     def prepare(self) -> None:
         """Bring the record into a state in which the deed is allowed."""
-        if self.deed.action != "change" or not self.record or self.kind is None:
-            return
         kind, deed, record = self.kind, self.deed, self.record
-        options = kind.statuses
+        if deed.action != "change" or not record or kind is None:
+            return
         if deed.before and record.get(kind.status) not in deed.before:
             record[kind.status] = deed.before[0]
         elif deed.after and not deed.before and kind.status:
-            others = [o for o in options if o != deed.after]
+            others = [o for o in kind.statuses if o != deed.after]
             usual = [o for o in others if o.lower() in USUAL] or others or ["active"]
             record[kind.status] = record[kind.status] if record.get(kind.status) in usual else usual[0]
-        set_dues(self.model, kind, record, self.seed, 0)
+        follow_status(self.model, kind, record, self.seed, 0)
         self.shelf.repeat_own(kind, record)
         for name, value in deed.fixed.items():
             if str(value).startswith("@switch"):
@@ -57,25 +54,28 @@ class Maker:
         for other in self.shelf.owned(kind.name, record) if deed.sole else ():
             row = self.shelf.records[kind.name][other]
             if other != self.key and row.get(kind.status) == deed.sole:
-                row[kind.status] = next((o for o in options if o.lower() in _SETTLED), options[0])
+                row[kind.status] = kind.first_status(*_SETTLED)
 
     def make(self) -> dict[str, Any]:
         """Return all arguments of the one right call."""
         deed = self.deed
         required = self.model.tools[deed.tool].parameters.get("required") or ()
-        asked = [a for a in self.schemas if a in required]
-        if not required:
-            asked = [a for a in self.schemas if a in deed.by or a in deed.sets][:2]
+        some = [a for a in self.schemas if a in deed.by or a in deed.sets][:2]
+        asked = [a for a in self.schemas if a in required] if required else some
         if deed.action in ("create", "change"):
             free = (a for a in self.schemas if a not in asked and a != deed.limit)
             asked += [a for a in free if chance(0.3, self.seed, "optional", a)]
         for name in asked:
             self.made[name] = self._argument(name)
         raise_totals(self.made)
-        choices = {a: self.schemas[a].get("enum") or () for a in self.made}
-        for value in [*self.made.values()]:
+        told = {a: describe_field(a, self.schemas[a], "") for a in self.made}
+        target = {a: self.deed.sets.get(a, a) for a in self.made}
+        whole = {**self.record, **{target[a]: v for a, v in self.made.items()}}
+        set_apart(whole, {target[a]: f for a, f in told.items()}, self._draw())
+        self.made |= {a: whole[target[a]] for a in self.made}
+        for name, value in [*self.made.items()]:
             if isinstance(value, list):
-                self.shelf.follow(value, self.made, choices)
+                self.shelf.follow(told[name], value, self.made, {a: f.options for a, f in told.items()})
         return self._valid()
 
     def _valid(self) -> dict[str, Any]:
@@ -99,34 +99,34 @@ class Maker:
         deed, schema = self.deed, self.schemas[name]
         told = describe_field(name, schema, "")
         kind, many = kind_of_key(name, self.model.kinds)
-        if name == deed.key and not deed.kind:
-            return self.shelf.native(self.model.party, self.party)
         if name == deed.key and deed.action == "create":
             return value_of(replace(told, role="word" if name == "key" else told.role), self._draw(), {})
         if name == deed.key:
-            return self.shelf.native(deed.kind, self.key)
+            return self.shelf.native(*((deed.kind, self.key) if deed.kind else (self.model.party, self.party)))
         if name == deed.body:
             return self._body()
-        if kind and kind == self.model.party and not is_value(name, schema):
+        last = not told.inner and any(end in self.made for end in other_ends(name, self.schemas))
+        if kind and kind == self.model.party and not is_value(name, schema) and not last:
             return self.shelf.native(kind, self.party)
-        if kind and name == deed.owner:
+        if kind and name == deed.owner and not last:
             first = next(iter(self.shelf.records[kind]), "")
             return self.record.get(self.model.kinds[kind].key) or self.shelf.native(kind, first)
         if kind and not told.inner:
             return self._linked(name, kind, many=many or told.type == "array")
-        if name in deed.checks and self.record.get(deed.checks[name]) is not None:
-            return self.record[deed.checks[name]]
-        found = self.shelf.value(self.record, deed.by[name]) if name in deed.by else None
-        return found if found is not None and not isinstance(found, (list, dict)) else self._new_value(told)
+        found = self.record.get(deed.checks.get(name, ""))
+        if found is None and name in deed.by:
+            found = self.shelf.value(self.record, deed.by[name])
+        return self._new_value(told) if found is None or isinstance(found, (list, dict)) else found
 
     def _body(self) -> dict[str, Any]:
         """Return what a new record is made of, where one free object holds it all: whose it is, and how much."""
         kind, records = self.model.kinds[self.deed.kind], self.shelf.records
-        above = self.model.kinds.get(kind.parent)
-        own = next(iter(records[above.name]), "") if above else ""
-        first = {above.key: self.shelf.native(above.name, own)} if above and own else {}
+        key, own = next(iter(records.get(kind.parent, {}).items()), ("", {}))
+        made = {self.model.kinds[kind.parent].key: self.shelf.native(kind.parent, key)} if key else {}
         told = (f for f in kind.fields.values() if f.role in ("money", "currency"))
-        return first | {f.name: value_of(f, self._draw(), {}) for f in told}
+        made |= {f.name: value_of(f, self._draw(), {}) for f in told}
+        agree(kind, made, own, self._draw())
+        return made
 
     def _linked(self, name: str, kind: str, *, many: bool) -> Any:
         """Choose what an argument points at: of the record's own, of the owner's own, or a new one."""
@@ -138,7 +138,8 @@ class Maker:
         if many and here:
             return [self.shelf.native(kind, k) for k in here[: 1 + derive(self.seed, name) % 2]]
         pool = self.shelf.near(kind, self.customer)
-        others = [k for k in pool if k != str(self.record.get(self.deed.sets.get(name, name)))] or pool
+        taken = [self.record.get(self.deed.sets.get(name, name)), *map(self.made.get, other_ends(name, self.schemas))]
+        others = [k for k in (*pool, *self.shelf.records[kind]) if k not in map(str, taken)][: len(pool)] or pool
         if not others:
             return value_of(Field(name=name), self._draw(), {})
         chosen = self.shelf.native(kind, pick(others, self.seed, "linked", name))
@@ -159,8 +160,7 @@ class Maker:
         present = self.record.get(name.removesuffix("_to_remove"))
         if name.endswith("_to_remove") and isinstance(present, list) and present and isinstance(present[0], dict):
             return [{k: v for k, v in present[0].items() if k in shown[0]}]
-        told = describe_field(name, schema_of(shown), "")
-        return self.shelf.point(told, shown, self.record, self.seed)
+        return self.shelf.point(describe_field(name, schema_of(shown), ""), shown, self.record, self.seed)
 
     def _known(self, told: Field) -> Any:
         """Return a value that stands fast: a free slot's time, who signs in, what a question is about; None for none."""
@@ -195,7 +195,7 @@ class Maker:
         if shown and alike and not told.inner:
             if isinstance(shown, list) and shown and isinstance(shown[0], dict):
                 return self._rows(name, copied(shown))
-            return loads(_ISO.sub(f"{self.model.now + timedelta(days=7):%Y-%m-%d}", dumps(shown)))
+            return loads(ISO.sub(f"{self.model.now + timedelta(days=7):%Y-%m-%d}", dumps(shown)))
         if told.role == "word" and isinstance(schema.get("default"), str) and schema["default"] not in ("", "None"):
             return schema["default"]
         person = person_of(self._draw(0))

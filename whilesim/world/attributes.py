@@ -66,12 +66,9 @@ def read_policy_facts(text: str) -> PolicyFacts:
     """Read the attribute lists, vocabularies and the current time of a policy."""
     attributes: dict[str, tuple[Attribute, ...]] = {}
     options: dict[str, tuple[str, ...]] = {}
-    lines = text.splitlines()
-    heading, spread = "", []
-    for index, line in enumerate(lines):
-        if found := pattern("heading").match(line):
-            heading = found["text"]
-        elif found := pattern("lead").match(line):
+    spread, sections = [], _sections(text.splitlines())
+    for heading, index, line, lines in ((h, n, line, body) for h, body in sections for n, line in enumerate(body)):
+        if found := pattern("lead").match(line):
             noun = "_".join([*snake(found["noun"]).split("_")[:-1], singular(snake(found["noun"]).split("_")[-1])])
             listed = list(_bullets(lines, index + 1)) if line.rstrip(" *").endswith(":") else []
             if listed:
@@ -82,8 +79,8 @@ def read_policy_facts(text: str) -> PolicyFacts:
         _read_options(line, heading, options)
     now = pattern("now").search(text)
     moment = datetime.fromisoformat(f"{now[1]} {now[2] or '12:00'}") if now else None
-    sections = _sections(lines)
-    return PolicyFacts(now=moment, attributes=attributes, options=options, spread=tuple(spread), sections=sections)
+    bodies = tuple((heading, "\n".join(body)) for heading, body in sections)
+    return PolicyFacts(now=moment, attributes=attributes, options=options, spread=tuple(spread), sections=bodies)
 
 
 def split_list(text: str) -> tuple[str, ...]:
@@ -105,8 +102,7 @@ def _bullets(lines: list[str], start: int) -> Iterator[str]:
 
 
 def _attributes(bullet: str) -> Iterator[Attribute]:
-    plain = bullet.replace("*", "").replace("`", "").strip(" .")
-    outside, _, inside = plain.partition("(")
+    outside, _, inside = bullet.replace("*", "").replace("`", "").strip(" .").partition("(")
     inside = inside.partition(")")[0].strip()
     name = pattern("tail").sub("", pattern("drop").sub("", re.split(r"[:;]|\. ", outside)[0].strip()))
     name = pattern("drop").sub("", name).strip()
@@ -146,11 +142,11 @@ def _read_options(line: str, heading: str, options: dict[str, tuple[str, ...]]) 
         options[name] = tuple(dict.fromkeys((*options.get(name, ()), *split_list(found[2]))))
 
 
-def _sections(lines: list[str]) -> tuple[tuple[str, str], ...]:
+def _sections(lines: list[str]) -> list[tuple[str, list[str]]]:
     found: list[tuple[str, list[str]]] = [("", [])]
     for line in lines:
         if heading := pattern("heading").match(line):
             found.append((heading["text"], []))
         else:
             found[-1][1].append(line)
-    return tuple((heading, "\n".join(body)) for heading, body in found)
+    return found

@@ -16,6 +16,7 @@ from whilesim.world.kinds import Kind, find_field, is_parameter, match_kind, pro
 from whilesim.world.spec import Action
 from whilesim.world.verbs import Phrase
 
+Kinds = Mapping[str, Kind]
 _EMPTY = ("detail", "info", "information", "profile", "record", "data")
 
 
@@ -70,7 +71,7 @@ class Deed:
         return self.action in ("create", "change", "delete")
 
 
-def read_deed(tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str, keys: Mapping[str, str]) -> Deed:
+def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[str, str]) -> Deed:
     """Read what a tool that changes nothing shows; ``keys`` are the arguments that name a record, with its kind."""
     arguments, noun = properties(tool), match_kind(phrase.nouns, kinds)
     limit = next((a for a in arguments if is_parameter(a)), "")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from whilesim.core.templates import load_words
 from whilesim.situations.tools import Tool
@@ -26,7 +25,8 @@ def infer_kinds(
     method = any(k.startswith("payment_method") for k in (*facts.options, *facts.attributes))
     keys = _keys(tools, spec, method=method)
     aliases = {a: a if a in keys else next((k for k in keys if k == a.split("_")[-1]), a) for a in facts.attributes}
-    names = dict.fromkeys([*keys, *aliases.values(), *_nouns(tools, phrases, keys, aliases), *(spec.entities or {})])
+    nouns = _nouns(tools, phrases, {*keys, *aliases})
+    names = dict.fromkeys([*keys, *aliases.values(), *nouns, *(spec.entities or {})])
     party = _party(tools, phrases, facts, names)
     kinds = {}
     for name in names:
@@ -51,19 +51,15 @@ def _keys(tools: Sequence[Tool], spec: WorldSpec, *, method: bool) -> dict[str, 
             noun, many = key_noun(name)
             noun = "payment_method" if noun == "payment" and method else noun
             if noun:
-                count = votes.setdefault(noun, Counter())
-                count.update([name] if not many and not is_value(name, {}) else [])
+                votes.setdefault(noun, Counter()).update([name] if not many and not is_value(name, {}) else [])
     for kind, told in (spec.entities or {}).items():
         votes[kind] = Counter({str(told.get("key", f"{kind}_id")): 1})
-    why = {noun: f"argument {noun} in {sum(count.values())} tool(s)" for noun, count in votes.items()}
-    return {n: (c.most_common(1)[0][0] if c else f"{n}_id", why[n]) for n, c in votes.items()}
+    best = {n: c.most_common(1)[0][0] if c else f"{n}_id" for n, c in votes.items()}
+    return {n: (best[n], f"argument {n} in {sum(c.values())} tool(s)") for n, c in votes.items()}
 
 
-def _nouns(
-    tools: Iterable[Tool], phrases: Mapping[str, Phrase], keys: Mapping[str, Any], aliases: Mapping[str, Any]
-) -> list[str]:
+def _nouns(tools: Iterable[Tool], phrases: Mapping[str, Phrase], known: set[str]) -> list[str]:
     """Objects of tool names that no key argument tells of: what is created, listed or searched."""
-    known = {*keys, *aliases}
     never = set(load_words("world_nouns")["never"])
     found: list[str] = []
     for tool in tools:
@@ -74,8 +70,8 @@ def _nouns(
         single = [k for k in properties(tool) if key_noun(k)[0] and not key_noun(k)[1]]
         own = {"id", "key", "uuid", "code", "name"} & set(properties(tool))
         own = own or {t.name for t in tools if t.effect != tool.effect and phrases[t.name].nouns[:1] == (noun,)}
-        listed = phrase.deed == "read" and phrase.plural
-        if noun and (phrase.deed in ("create", "send") or own or listed or not single):
+        told = phrase.plural if phrase.deed == "read" else phrase.deed in ("create", "send")
+        if noun and (told or own or not single):
             found.append(noun)
             known.add(noun)
     return found
@@ -85,8 +81,7 @@ def _party(tools: Sequence[Tool], phrases: Mapping[str, Phrase], facts: PolicyFa
     votes: Counter[str] = Counter()
     candidates = load_words("world_nouns")["party"]
     for tool in tools:
-        for name in properties(tool):
-            votes[key_noun(name)[0]] += 3
+        votes.update(dict.fromkeys((key_noun(name)[0] for name in properties(tool)), 3))
         votes.update(n for n in phrases[tool.name].nouns)
     votes.update(dict.fromkeys(facts.attributes, 3))
     ranked = [(votes[c], -i, c) for i, c in enumerate(candidates) if c in names and votes[c]]
@@ -103,18 +98,16 @@ def _policy_fields(kind: Kind, told: Sequence[Attribute], plural_of: Mapping[str
         target = plural_of.get("_".join([*parts[:-1], singular(parts[-1])]), "")
         if noun == kind.name:
             continue
-        link, links = noun, many
+        link = noun
         if target and target != kind.name and (singular(parts[-1]) != parts[-1] or name.endswith("info")):
-            link, links = target, True
+            link, many = target, True
         if link:
             nullable = attribute.nullable and link == noun
-            role = "links" if links else "link"
-            fields[name] = Field(name=name, role=role, link=link, nullable=nullable, why=why)
+            fields[name] = Field(name=name, role="links" if many else "link", link=link, nullable=nullable, why=why)
             continue
-        inner = tuple(_inner(i, why) for i in attribute.inner)
-        role = "choice" if attribute.options else "group" if inner else "count" if attribute.number else role_of(name)
-        new = Field(name=name, role=role, options=attribute.options, inner=inner, why=why)
-        fields[name] = replace(new, nullable=attribute.nullable)
+        inner, options, nullable = tuple(_inner(i, why) for i in attribute.inner), attribute.options, attribute.nullable
+        role = "choice" if options else "group" if inner else "count" if attribute.number else role_of(name)
+        fields[name] = Field(name=name, role=role, options=options, inner=inner, nullable=nullable, why=why)
     return fields
 
 
@@ -123,7 +116,7 @@ def _spread(names: Sequence[str], options: Sequence[str]) -> dict[str, Field]:
     roles = {n: "money" if role_of(singular(n)) == "money" else "count" for n in names if options}
     inner = {n: tuple(Field(name=snake(o), role=role) for o in options) for n, role in roles.items()}
     why = "attribute the policy lists for each word"
-    return {n: Field(name=n, role="group", inner=inner[n], why=why) for n in inner}
+    return {n: Field(name=n, role="group", inner=parts, why=why) for n, parts in inner.items()}
 
 
 def _inner(name: str, why: str) -> Field:

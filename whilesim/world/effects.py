@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,14 +13,14 @@ from whilesim.core.seeds import derive, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import words as words_of
 from whilesim.world.deeds import Deed
-from whilesim.world.kinds import Kind, kind_of_key
-from whilesim.world.lookups import Shelf
+from whilesim.world.kinds import BUNDLES, Kind, is_number, kind_of_key, way_of
+from whilesim.world.lookups import Shelf, at_path
+from whilesim.world.records import timetable
 
 _OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Mod: operator.mod,
     ast.FloorDiv: operator.floordiv, ast.USub: operator.neg, ast.UAdd: operator.pos,
 }  # fmt: skip
-BUNDLES = ("updates", "changes", "details", "fields")
 
 
 class Refusal(Exception):  # noqa: N818  an answer of the world's, and no error
@@ -72,13 +72,11 @@ class Effects:
         """Return the key of the record that a call names."""
         kind = self.model.kinds[deed.kind]
         if not deed.key:
-            if deed.owner and deed.owner in arguments and kind.parent:
-                owned = self.shelf.children(deed.kind, kind.parent, self.shelf.key(kind.parent, arguments[deed.owner]))
-                if owned:
-                    return next(iter(owned))
+            owner = self.shelf.key(kind.parent, arguments[deed.owner]) if deed.owner and deed.owner in arguments else ""
+            owned = self.shelf.children(deed.kind, kind.parent, owner) if owner else ()
             records, fits = self.shelf.records[deed.kind], deed.before
             waiting = (k for k in self.shelf.mine(deed.kind) if not fits or records[k].get(kind.status) in fits)
-            if not (key := next(waiting, "")):
+            if not (key := next(iter(owned), "") or next(waiting, "")):
                 raise self._refusal("none" if deed.before else "not_found", deed, expected=" or ".join(deed.before))
             return key
         key = self.shelf.key(deed.kind, arguments.get(deed.key, ""))
@@ -99,16 +97,15 @@ class Effects:
             raise Refusal("not_found", kind="record", value=arguments.get("id", ""))
         if not deed.kind:
             return self._answer(deed, arguments)
-        key = self._record(deed, arguments)
-        shown = self.shelf.cut(deed, self.shelf.view(deed.kind, key), deed.kind)
+        shown = self.shelf.cut(deed, self.shelf.view(deed.kind, self._record(deed, arguments)), deed.kind)
         return {**arguments, **shown} if deed.kind == "session" else shown
 
     def _list(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
         kind = self.model.kinds[deed.kind]
         if kind.single:
             return self._get(deed, arguments)
-        if "stop" in deed.tool.lower() and {"origin", "destination"} <= set(deed.by.values()):
-            return self._one_stop(deed, arguments)
+        if "stop" in deed.tool.lower() and set(way := way_of(kind.fields)) <= set(deed.by.values()) and way:
+            return self._one_stop(deed, arguments, way)
         limit = arguments.get(deed.limit)
         found = self.shelf.find(deed, arguments)[: limit if isinstance(limit, int) and limit > 0 else 50]
         shown = [self.shelf.cut(deed, self.shelf.view(deed.kind, k), deed.kind) for k in found]
@@ -119,18 +116,16 @@ class Effects:
             return brief if long and len(brief[0]) > 1 else shown
         return shown
 
-    def _one_stop(self, deed: Deed, arguments: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
+    def _one_stop(self, deed: Deed, arguments: Mapping[str, Any], way: Sequence[str]) -> list[list[dict[str, Any]]]:
         """Return a journey of two legs that meet, the second after the first."""
-        start, end = (next(a for a, f in deed.by.items() if f == name) for name in ("origin", "destination"))
+        start, end = (next(a for a, f in deed.by.items() if f == name) for name in way)
         ends = (arguments.get(start), arguments.get(end))
         hubs = [hub for hub in load_words("world_values")["airports"] if hub not in ends]
         hub = pick(hubs, self.shelf.seed, "hub", str(arguments.get(start)), str(arguments.get(end)))
         legs = [self.shelf.find(deed, {**arguments, side: hub})[0] for side in (end, start)]
         rows = [self.shelf.records[deed.kind][k] for k in legs]
         times = [f for f, told in self.model.kinds[deed.kind].fields.items() if told.role == "time"]
-        clock = sorted(row[f] for row in rows for f in times)
-        for row in rows:
-            row |= {f: clock.pop(0) for f in times}
+        timetable(rows, times, derive(self.shelf.seed, "clock", *legs))
         return [[self.shelf.view(deed.kind, k) for k in legs]]
 
     def _find(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
@@ -162,32 +157,26 @@ class Effects:
         kind = self.model.kinds[deed.kind]
         if kind.key in arguments and self.shelf.key(deed.kind, arguments[kind.key]) and deed.key == kind.key:
             raise self._refusal("exists", deed, arguments[kind.key])
-        wrong = [v for a, v in arguments.items() if "amount" in a and type(v) in (int, float) and v <= 0]
-        if wrong:
+        if wrong := [v for a, v in arguments.items() if "amount" in a and is_number(v) and v <= 0]:
             raise self._refusal("positive", deed, wrong[0])
-        above = self.model.kinds.get(kind.parent)
-        owner = self.shelf.key(kind.parent, arguments.get(deed.owner or above.key, "")) if above else ""
-        if above and not owner:
-            first = next(iter(self.shelf.records[kind.parent]), "")
-            owner = self.shelf.party if kind.parent == self.model.party else first
+        owner = ""
+        if above := self.model.kinds.get(kind.parent):
+            first = next(iter(self.shelf.records[above.name]), "")
+            owner = self.shelf.key(above.name, arguments.get(deed.owner or above.key, ""))
+            owner = owner or (self.shelf.party if above.name == self.model.party else first)
         seed = derive(self.shelf.seed, "created", len(self.shelf.records[deed.kind]))
         given = {target: arguments[a] for a, target in deed.sets.items() if a in arguments and "." not in target}
+        if deed.key and deed.key in arguments:
+            given[kind.key] = arguments[deed.key]
         key = self.shelf.add(kind, owner, seed, given)
         record = self.shelf.records[deed.kind][key]
-        record |= given
-        record |= {"notes": []} if "notes" in record else {}
-        for argument, target in deed.sets.items():
-            if argument in arguments and "." in target:
-                self._put(record, target, arguments[argument])
         body = arguments.get(deed.body)
+        record |= {"notes": []} if "notes" in record else {}
+        for target, value in ((t, arguments[a]) for a, t in deed.sets.items() if a in arguments):
+            self._put(record, target, value)
         record |= body if isinstance(body, dict) else {}
-        if deed.key and deed.key in arguments:
-            del self.shelf.records[deed.kind][key]
-            key = str(arguments[deed.key])
-            self.shelf.records[deed.kind][key] = record
         if kind.status:
-            words = load_words("world_values")["opening"]
-            usual = (o for w in words for o in kind.statuses if o.lower() == w)
+            usual = (o for w in load_words("world_values")["opening"] for o in kind.statuses if o.lower() == w)
             opening = next(usual, next(iter(kind.statuses), "open"))
             record[kind.status] = deed.after or (arguments.get(kind.status) or opening)
         now, days = self._now(), next((v for a, v in arguments.items() if a.endswith("days") and type(v) is int), 0)
@@ -201,8 +190,7 @@ class Effects:
         return self.shelf.view(deed.kind, key)
 
     def _delete(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
-        keys = [self._record(deed, arguments)] if deed.key else list(self.shelf.records[deed.kind])
-        for key in keys:
+        for key in [self._record(deed, arguments)] if deed.key else list(self.shelf.records[deed.kind]):
             gone = self.shelf.records[deed.kind].pop(key)
             self.changes.append(Change(call="", kind=deed.kind, id=key, field="", before=gone, after=None))
         return {"status": "success"}
@@ -243,18 +231,13 @@ class Effects:
 
     def _check_amounts(self, deed: Deed, record: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
         for argument in (*deed.checks, *deed.adds):
-            given = arguments.get(argument)
-            if not isinstance(given, (int, float)):
-                continue
-            if given <= 0:
+            given, due = arguments.get(argument), record.get(deed.checks.get(argument, ""))
+            if is_number(given) and given <= 0:
                 raise self._refusal("positive", deed, given)
-            due = record.get(deed.checks.get(argument, ""))
-            if isinstance(due, (int, float)):
+            part = "refund" in deed.verb
+            if is_number(given) and is_number(due) and (given - due if part else abs(given - due)) > 0.005:
                 field = deed.checks[argument].replace("_", " ")
-                if "refund" in deed.verb and given > due + 0.005:
-                    raise self._refusal("excess", deed, given, field=field, expected=due)
-                if "refund" not in deed.verb and abs(given - due) > 0.005:
-                    raise self._refusal("amount", deed, given, field=field, expected=due)
+                raise self._refusal("excess" if part else "amount", deed, given, field=field, expected=due)
 
     def outcome(self, deed: Deed, record: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return field to value as they are after a change."""
@@ -270,9 +253,9 @@ class Effects:
             elif argument in arguments:
                 new[target] = value
         for argument, target in deed.adds.items():
-            if isinstance(arguments.get(argument), (int, float)):
+            if is_number(arguments.get(argument)):
                 present = record.get(target)
-                new[target] = round((present if isinstance(present, (int, float)) else 0) + arguments[argument], 2)
+                new[target] = round((present if is_number(present) else 0) + arguments[argument], 2)
         for argument, target in deed.swaps.items():
             now = dict(zip(arguments.get(argument[4:]) or (), arguments.get(argument) or (), strict=False))
             new[target] = [now.pop(k, k) for k in record.get(target) or ()]
@@ -288,11 +271,8 @@ class Effects:
 
     def _put(self, record: dict[str, Any], target: str, value: Any) -> None:
         home, _, part = target.partition(".")
-        if part:
-            inner = record.get(home)
-            record[home] = {**(inner if isinstance(inner, dict) else {}), part: value}
-        else:
-            record[target] = value
+        inner = record.get(home)
+        record[home] = {**(inner if isinstance(inner, dict) else {}), part: value} if part else value
 
     def _now(self) -> str:
         return f"{self.model.now + timedelta(minutes=self._minutes):%Y-%m-%d %H:%M:%S}"
@@ -315,13 +295,6 @@ def _listed(present: list[Any], given: list[Any], way: str) -> list[Any]:
         return [*present, *given]
     gone = {str(v) for g in given for v in (g.values() if isinstance(g, Mapping) else [g])}
     return [x for x in present if not gone & set(map(str, x.values() if isinstance(x, Mapping) else [x]))]
-
-
-def at_path(record: Mapping[str, Any], target: str) -> Any:
-    """Return a field of a record; ``address.city`` is a part of one."""
-    home, _, part = target.partition(".")
-    inner = record.get(home)
-    return (inner.get(part) if isinstance(inner, Mapping) else None) if part else inner
 
 
 def _evaluate(node: ast.AST) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from whilesim.world.attributes import PolicyFacts, pattern, read_policy_facts
 from whilesim.world.deeds import Deed, tells
 from whilesim.world.discovery import infer_kinds
 from whilesim.world.kinds import (
+    BUNDLES,
     Field,
     Kind,
     describe_field,
@@ -22,6 +23,7 @@ from whilesim.world.kinds import (
     is_address,
     key_noun,
     kind_of_key,
+    mappings,
     match_kind,
     merge,
     properties,
@@ -38,12 +40,8 @@ _NOW = datetime(2026, 3, 2, 10, 0)
 
 
 def infer_world(
-    tools: Sequence[Tool],
-    policy: Policy | None = None,
-    spec: WorldSpec | None = None,
-    *,
-    customer_tools: Sequence[Tool] = (),
-) -> WorldModel:
+    tools: Sequence[Tool], policy: Policy | None = None, spec: WorldSpec | None = None, *, customer_tools: Sequence[Tool] = ()
+) -> WorldModel:  # fmt: skip
     """Infer kinds, fields, links and deeds from the tools and the policy; a spec overrides each.
 
     Nothing is drawn here: the same input gives the same model.
@@ -76,17 +74,16 @@ def infer_world(
     return WorldModel(
         tools={t.name: t for t in tools}, kinds=kinds, deeds=deeds, party=party if party in kinds else "", now=facts.now or _NOW,
         locale=spec.locale if spec.locale != "en_US" or language == "en" else language, spec=spec,
-        sentences=tuple(_facts_of(policy.text)) if policy else (),
+        sentences=_facts_of(policy.text) if policy else (),
     )  # fmt: skip
 
 
-def _facts_of(text: str) -> Iterator[str]:
-    """Yield the sentences of a policy that may be read out to a customer: none that tell an agent what to do."""
-    for line in text.splitlines():
-        for sentence in re.split(r"(?<=[.!?]) ", line.strip(" -*#>")):
-            plain = len(sentence.split()) > 4 and not pattern("to_agent").search(sentence)
-            if plain and pattern("tells").search(sentence):
-                yield sentence
+def _facts_of(text: str) -> tuple[str, ...]:
+    """Return the sentences of a policy that may be read out to a customer: none that tell an agent what to do."""
+    said = [
+        s for line in text.splitlines() for s in re.split(r"(?<=[.!?]) ", line.strip(" -*#>")) if len(s.split()) > 4
+    ]
+    return tuple(s for s in said if pattern("tells").search(s) and not pattern("to_agent").search(s))
 
 
 def _told(tool: Tool, spec: WorldSpec) -> Tool:
@@ -145,8 +142,7 @@ def _grow(kinds: dict[str, Kind], deed: Deed, tool: Tool) -> dict[str, Kind]:
 def _asked(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
     """Add what a deed's arguments write, then what they search by."""
     fields = dict(kind.fields)
-    written = {target: given[a] for a, target in {**deed.sets, **deed.adds}.items() if a in given}
-    for target, new in written.items():
+    for target, new in {t: given[a] for a, t in {**deed.sets, **deed.adds}.items() if a in given}.items():
         home = target.partition(".")[0]  # an argument's own name may hold a dot
         if home in fields and (home != target or is_address(fields[home])):
             fields = _with_part(fields, target, new)
@@ -156,9 +152,9 @@ def _asked(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
             bare = new.role in ("text", "word", "name") and not new.inner
             asked = kind.catalogue if deed.action == "create" else kind.name == "session"
             late = target not in fields and ((bare and asked) or (deed.action == "change" and bool(deed.after)))
-            if new.type == "object" and not new.inner:
-                continue  # what it holds is merged into the record
-            fields[target] = merge(fields.get(target), replace(new, name=target, nullable=late))
+            loose = (new.type == "object" and not new.inner) or target in BUNDLES  # is merged into the record
+            if not loose and not target.endswith(("_to_add", "_to_remove")):
+                fields[target] = merge(fields.get(target), replace(new, name=target, nullable=late))
     for argument, target in deed.by.items():
         if "." in target and target.partition(".")[0] in fields:
             fields = _with_part(fields, target, given[argument])
@@ -232,16 +228,14 @@ def _replied(kind: Kind, deed: Deed, schema: Mapping[str, Any] | None) -> Kind:
     if not schema or deed.action not in ("get", "create", "find", "list"):
         return kind
     shown = schema.get("items") if schema.get("type") == "array" else schema
-    listed = shown.get("properties") if isinstance(shown, Mapping) else {}
-    found = {str(n): s if isinstance(s, Mapping) else {} for n, s in (listed or {}).items()}
+    found = mappings(shown.get("properties")) if isinstance(shown, Mapping) else {}
     lists = [s.get("items") or {} for s in found.values() if s.get("type") == "array"]
     rows = next((r for r in lists if kind.key in (r.get("properties") or {})), None)
     if rows or (deed.action in ("find", "list") and len(lists) == len(found) == 1):
         return _replied(kind, deed, rows) if rows else kind
     for name, inner in found.items():
         if name not in (kind.key, "id", "success", "error", "message") and not find_field(kind, name):
-            new = describe_field(name, inner, f"reply of {deed.tool}")
-            kind = replace(kind, fields={**kind.fields, name: new})
+            kind = replace(kind, fields={**kind.fields, name: describe_field(name, inner, f"reply of {deed.tool}")})
     return kind
 
 
@@ -300,8 +294,7 @@ def _parents(kinds: Mapping[str, Kind], deeds: Mapping[str, Deed], party: str) -
     for name, kind in kinds.items():
         if name not in parents and name not in ("session", party) and not kind.catalogue:
             others = (k for k in kinds.values() if not k.catalogue and k.name != name)
-            held = any(f.link == name for k in others for f in k.fields.values())
-            parents[name] = "" if held else party
+            parents[name] = "" if any(f.link == name for k in others for f in k.fields.values()) else party
     return parents
 
 

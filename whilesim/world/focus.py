@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whilesim.core.jsontext import copied
-from whilesim.core.seeds import between, chance, pick
+from whilesim.core.seeds import between, chance, derive, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.world.arguments import USUAL, Maker
 from whilesim.world.deeds import Deed
-from whilesim.world.effects import BUNDLES, Effects, Refusal
-from whilesim.world.kinds import TELLING, is_value, kind_of_key, properties, role_of
+from whilesim.world.effects import Effects, Refusal
+from whilesim.world.kinds import BUNDLES, TELLING, Row, is_value, kind_of_key, properties, role_of
 from whilesim.world.lookups import Shelf
 from whilesim.world.records import add_note, rotate
-from whilesim.world.values import Draw, imitate, person_of, value_of
+from whilesim.world.values import Draw, person_of
 
 _SPOKEN = {"dob": "date of birth", "zip": "zip code", "street": "street address", "unit": "apartment", "phone": "phone number",
            "email": "email", "city": "city", "state": "state", "country": "country"}  # fmt: skip
@@ -93,14 +93,12 @@ def _object(shelf: Shelf, deed: Deed, name: str, facts: Mapping[str, str], spoke
 
 def _focal(shelf: Shelf, deed: Deed, seed: int) -> str:
     """Choose the record: one that the deed is allowed on, where there is one."""
-    keys = list(shelf.records.get(deed.kind, {}))
-    if not keys or (deed.action == "create" and not deed.key):
+    records = shelf.records.get(deed.kind, {})
+    if not records or (deed.action == "create" and not deed.key):
         return ""
-    kind = shelf.model.kinds[deed.kind]
-    status = {k: str(shelf.records[deed.kind][k].get(kind.status)) for k in keys}
-    fits = [k for k in keys if status[k] in deed.before or (not deed.before and status[k].lower() in USUAL)]
-    fits = fits if deed.action == "change" else []
-    return pick(fits or keys, seed, "focal", deed.kind)
+    status = {k: str(r.get(shelf.model.kinds[deed.kind].status)) for k, r in records.items()}
+    fits = [k for k, s in status.items() if (s in deed.before if deed.before else s.lower() in USUAL)]
+    return pick((deed.action == "change" and fits) or list(records), seed, "focal", deed.kind)
 
 
 def _party_of(shelf: Shelf, kind: str, key: str, seed: int) -> str:
@@ -108,15 +106,13 @@ def _party_of(shelf: Shelf, kind: str, key: str, seed: int) -> str:
     model = shelf.model
     if not model.party or not shelf.records[model.party]:
         return ""
-    at, record = kind, shelf.records.get(kind, {}).get(key, {})
-    for _ in range(4 if record else 0):
-        if at == model.party:
-            return shelf.key(at, record.get(model.kinds[at].key, ""))
-        parent = model.kinds[at].parent if at in model.kinds else ""
-        if parent not in model.kinds:
-            break
-        up = shelf.key(parent, record.get(model.kinds[parent].key or f"{parent}_id", ""))
-        at, record = parent, shelf.records[parent].get(up, {})
+    record = shelf.records.get(kind, {}).get(key, {})
+    up, row = kind, record
+    for _ in range(4):  # a user's own kinds may belong to one another
+        if row and up != model.party and (parent := model.kinds.get(model.kinds[up].parent)):
+            up, row = parent.name, shelf.records[parent.name].get(str(row.get(parent.key or f"{parent.name}_id")), {})
+    if row and up == model.party:
+        return shelf.key(up, row.get(model.kinds[up].key, ""))
     for holder in model.kinds.values() if record and not model.kinds[kind].catalogue else ():
         links = [n.name for n in holder.fields.values() if n.role == "link" and n.link == kind]
         for row in shelf.records[holder.name].values() if holder.parent == model.party else ():
@@ -204,19 +200,18 @@ def _history(shelf: Shelf, deed: Deed, key: str, party: str, history: str, seed:
         add_note(model, record, text, about, between(1, 6, seed, "history"))
 
 
-def _bring_about(
-    shelf: Shelf, deed: Deed, key: str, state: str, arguments: dict[str, Any], facts: dict[str, str], seed: int
-) -> str:
+def _bring_about(shelf: Shelf, deed: Deed, key: str, state: str, made: Row, facts: dict[str, str], seed: int) -> str:
     """Make the situation's state true of the records, and return the key that it is about."""
     records = shelf.records.get(deed.kind, {})
     if state == "missing":
-        of_owner = (deed.owner and deed.action in ("list", "find")) or key not in records
-        kind = kind_of_key(deed.owner, shelf.model.kinds)[0] if of_owner else deed.kind
-        key = shelf.key(kind, arguments.get(deed.owner, "")) if of_owner else key
+        kind = deed.kind
+        if (deed.owner and deed.action in ("list", "find")) or key not in records:
+            kind = kind_of_key(deed.owner, shelf.model.kinds)[0]
+            key = shelf.key(kind, made.get(deed.owner, ""))
         _remove(shelf, kind, key)
     elif state == "already_acted_on":
         with suppress(Refusal):
-            Effects(shelf).run(deed, arguments)
+            Effects(shelf).run(deed, made)
         key = next(reversed(records), "") if deed.action == "create" else key
     elif state == "duplicate" and key in records:
         _double(shelf, deed, key, facts, seed)
@@ -239,19 +234,24 @@ def _remove(shelf: Shelf, kind: str, key: str) -> None:
 
 def _double(shelf: Shelf, deed: Deed, key: str, facts: dict[str, str], seed: int) -> None:
     """Put a second record beside the first that differs in what a customer can say; take the key out of the facts."""
-    model, records = shelf.model, shelf.records[deed.kind]
-    kind, record = model.kinds[deed.kind], records[key]
-    tries = (imitate(key, seed, "double", n) for n in range(20))
-    twin_key = next((k for k in tries if k not in records), f"{key}-2")
-    twin = copied(record)
-    twin[kind.key] = int(twin_key) if isinstance(record.get(kind.key), int) else twin_key
-    draw = Draw(seed, model.now, model.locale, f"{deed.kind}/double", len(records))
+    kind, records = shelf.model.kinds[deed.kind], shelf.records[deed.kind]
+    record, telling = records[key], _telling(shelf, deed.kind, key)
+    same = ("choice", "switch", "flag", "link")
+    given = {n: record[n] for n, f in kind.fields.items() if n in record and (f.role in same or n == kind.status)}
     for told in kind.fields.values():
-        if told.role in TELLING and record.get(told.name) is not None:
-            twin[told.name] = value_of(told, draw, person_of(draw))
-        if told.role == "links" and model.kinds[told.link].catalogue and isinstance(record.get(told.name), list):
-            others = [k for k in shelf.records[told.link] if k not in map(str, record[told.name])]
-            twin[told.name] = [shelf.native(told.link, k) for k in rotate(others, seed)[:1]]
-    shelf.repeat_own(kind, twin)
-    records[twin_key] = twin
+        linked, present = shelf.model.kinds.get(told.link), record.get(told.name)
+        if isinstance(present, list) and any(kind_of_key(i.name, shelf.records)[0] for i in told.inner):
+            given[told.name] = copied(present)  # others than these are pointed at
+        elif told.role == "links" and linked and linked.catalogue and isinstance(present, list):
+            others = [k for k in shelf.records[told.link] if k not in map(str, present)]
+            given[told.name] = [shelf.native(told.link, k) for k in rotate(others, seed)[:1]]
+    parent = shelf.model.kinds.get(kind.parent)
+    owner, twin = str(record.get(parent.key, "")) if parent else "", ""
+    for attempt in range(8):
+        records.pop(twin, None)
+        twin = shelf.add(kind, owner, derive(seed, "double", attempt), given)
+        shelf.fill_links(kind, len(records) + attempt, records[twin], record)
+        records[twin] = {**copied(record), **records[twin]}
+        if any(pair not in _telling(shelf, deed.kind, twin) for pair in telling):
+            break
     facts.pop(_key_fact(deed), None)

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, TypeGuard
 
 from whilesim.core.templates import load_words
-from whilesim.core.text import name_words
+from whilesim.core.text import fold, name_words
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import pattern, singular, split_list
 
 MADE_UP = re.compile(r"\bmock|dummy|\bsome_|placeholder|^\.\.\.$", re.IGNORECASE)
 """What says of an example that nobody would ever see it."""
 A_CODE = "A0000-0000-0000"
-TELLING = ("phone", "money", "date", "future", "title", "airport")
+TELLING = ("phone", "money", "date", "future", "title", "airport", "place")
 """Roles of the fields by which a customer tells one record from another."""
 _ADDRESS = frozenset({"street", "unit", "city", "state", "country", "zip"})
 _FILLERS = frozenset({"status", "type", "class", "total", "full", "default", "travel", "scheduled", "list"})
+BUNDLES = ("updates", "changes", "details", "fields")
+"""Arguments whose parts are the fields to write."""
 _VALUE_PREFIX = ("new", "old", "target", "original", "current", "updated", "desired", "replacement")
+
+
+Row = Mapping[str, Any]
+"""A record, or a part of one, as it is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +78,10 @@ class Kind:
         """The words of its status field; empty where it has none, or any will do."""
         return self.fields[self.status].options if self.status else ()
 
+    def first_status(self, *words: str) -> str:
+        """Return its first status that is one of these words, else its very first one; empty where it has none."""
+        return next((o for o in self.statuses if o.lower() in words), next(iter(self.statuses), ""))
+
 
 def kind_of_key(argument: str, kinds: Container[str]) -> tuple[str, bool]:
     """Return the kind among ``kinds`` that an argument names, and whether it names several."""
@@ -85,7 +95,8 @@ def kind_of_key(argument: str, kinds: Container[str]) -> tuple[str, bool]:
 def key_noun(argument: str) -> tuple[str, bool]:
     """Return the kind that an argument names and whether it names several; ``('', False)`` for none."""
     parts = name_words(argument)
-    while len(parts) > 1 and parts[0] in _VALUE_PREFIX:
+    ends = {word for pair in load_words("world_nouns")["ends"] for word in pair}
+    while len(parts) > 1 and (parts[0] in _VALUE_PREFIX or (len(parts) > 2 and parts[0] in ends)):
         parts = parts[1:]
     last = parts[-1] if parts else ""
     many = last in ("ids", "uuids", "numbers", "keys")
@@ -98,21 +109,23 @@ def key_noun(argument: str) -> tuple[str, bool]:
 
 def is_value(argument: str, schema: Mapping[str, Any]) -> bool:
     """Whether a key argument names the new value rather than the record to work on."""
-    told = str(schema.get("description", "")).lower()
-    return name_words(argument)[:1] == ["new"] or " new " in f" {told[:40]} "
+    return name_words(argument)[:1] == ["new"] or " new " in f" {str(schema.get('description', '')).lower()[:40]} "
 
 
 def properties(tool: Tool) -> dict[str, Mapping[str, Any]]:
     """Return a tool's arguments and their schemas."""
-    found = tool.parameters.get("properties") or {}
-    return {str(k): v if isinstance(v, Mapping) else {} for k, v in found.items()}
+    return mappings(tool.parameters.get("properties"))
+
+
+def mappings(found: Mapping[Any, Any] | None) -> dict[str, Row]:
+    """Return schemas by name, an empty one where there is none."""
+    return {str(k): v if isinstance(v, Mapping) else {} for k, v in (found or {}).items()}
 
 
 def walk_schemas(found: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the arguments and their schemas, those of nested objects too."""
-    for name, schema in found.items():
-        told = schema if isinstance(schema, Mapping) else {}
-        yield str(name), told
+    for name, told in mappings(found).items():
+        yield name, told
         inner = told.get("items", told)
         if depth < 4 and isinstance(inner, Mapping) and isinstance(inner.get("properties"), Mapping):
             yield from walk_schemas(inner["properties"], depth + 1)
@@ -124,15 +137,33 @@ def is_parameter(argument: str) -> bool:
 
 
 @cache
+def partners(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of fields that are the two ends of one thing: where from and to, who gives and gets, start and end."""
+    spelled = {"_".join(name_words(name)): name for name in names}
+    others = ((n, re.sub(f"(?<![^_]){a}(?![^_])", b, n)) for n in spelled for a, b in load_words("world_nouns")["ends"])
+    return tuple((spelled[n], spelled[other]) for n, other in others if n != other and other in spelled)
+
+
+def other_ends(name: str, names: Iterable[str]) -> list[str]:
+    """Return the fields whose other end a field is."""
+    return [b if a == name else a for a, b in partners(tuple(names)) if name in (a, b)]
+
+
+def way_of(fields: Mapping[str, Field]) -> tuple[str, ...]:
+    """Return the fields that say where a thing leads from and to; empty for one that leads nowhere."""
+    places = ("airport", "place", "city", "word", "choice")
+    return next((pair for pair in partners(tuple(fields)) if all(fields[f].role in places for f in pair)), ())
+
+
+@cache
 def role_of(name: str) -> str:
     """Return what a field of this name holds; ``word`` where nothing is known."""
     roles = load_words("world_nouns")["roles"]
     parts = name_words(name)
-    for size in range(min(4, len(parts)), 0, -1):
-        for ending in ("_".join(parts[-size:]), "_".join([*parts[-size:-1], singular(parts[-1])])):
-            for role, names in roles.items():
-                if ending in names:
-                    return str(role)
+    lasts = (parts[-1], singular(parts[-1])) if parts else ()
+    ends = ([*parts[-n:-1], last] for n in range(min(4, len(parts)), 0, -1) for last in lasts)
+    if found := next((str(role) for end in ends for role, names in roles.items() if "_".join(end) in names), ""):
+        return found
     if len(parts) > 1 and parts[-1] in ("at", "on"):
         return "moment"
     if len(parts) > 1 and parts[-1] == "history":
@@ -155,23 +186,20 @@ def describe_field(name: str, schema: Mapping[str, Any], why: str, depth: int = 
     kind = next((k for k in kind if k != "null"), "string") if isinstance(kind, list) else str(kind or "")
     noun, many = key_noun(name)
     whole = schema.get("items") if kind == "array" else schema
-    parts = (whole.get("properties") or {}) if isinstance(whole, Mapping) and depth < 4 else {}
-    told_of = ((str(k), v if isinstance(v, Mapping) else {}) for k, v in parts.items())
-    inner = tuple(describe_field(k, v, why, depth + 1) for k, v in told_of)
+    parts = mappings(whole.get("properties")) if isinstance(whole, Mapping) and depth < 4 else {}
+    inner = tuple(describe_field(k, v, why, depth + 1) for k, v in parts.items())
     role = "choice" if options else "links" if noun and (many or kind == "array") else "link" if noun else role_of(name)
     if inner and not noun:
         role = "items" if kind == "array" else "group"
     example = example_of(schema)
     if role in ("word", "time", "date", "name") and (dated := pattern("dated").match(example)):
         role = "moment" if dated[1] else "date"
-    if role == "word" and (
-        stated := _FORMATS.get(str(schema.get("format", "")).lower()) or pattern("moment").search(told)
-    ):
-        role = stated if isinstance(stated, str) else "moment" if stated[1] else "date"
+    if role == "word":
+        said = pattern("moment").search(told)
+        spoken = "word" if not said else "moment" if said[1] else "date"
+        role = _FORMATS.get(str(schema.get("format", "")).lower(), spoken)
     seen = tuple(map(str, schema.get("examples") or ()))
-    return Field(
-        name=name, role=role, type=kind, options=options, example=example, seen=seen, link=noun, inner=inner, why=why
-    )
+    return Field(name=name, role=role, type=kind, options=options, example=example, seen=seen, link=noun, inner=inner, why=why)  # fmt: skip
 
 
 def example_of(schema: Mapping[str, Any]) -> str:
@@ -207,30 +235,33 @@ def find_field(kind: Kind, name: str) -> str:
         return f"{home}.{inner}"
     table = load_words("world_nouns")["synonyms"]
     wanted = _stems(table.get(name, name))
-    for other in kind.fields:
-        if _stems(table.get(other, other)) == wanted:
-            return other
-    noun = set(kind.name.split("_"))
-    for other in kind.fields:
-        stems = _stems(other)
-        if wanted < stems and len(stems) == len(wanted) + 1 and (stems - wanted) & (_FILLERS | noun):
-            return other
-    return ""
+    noun = _FILLERS | set(kind.name.split("_"))
+    same = (f for f in kind.fields if _stems(table.get(f, f)) == wanted)
+    more = ((f, _stems(f) - wanted) for f in kind.fields if wanted < _stems(f))
+    longer = (f for f, extra in more if len(extra) == 1 and extra < noun)
+    return next(same, "") or next(longer, "")
 
 
 def replaced_by(kind: Kind, name: str, options: Sequence[str] = ()) -> str:
     """Return the policy's field that a schema's stands for: a shorter name, or the same options in other spelling."""
-    wanted, same = _stems(name), sorted(_folded(o) for o in options)
+    wanted, same = _stems(name), sorted(folded(o) for o in options)
     for field_name, told in kind.fields.items():
         shorter = _stems(field_name) < wanted and wanted - _stems(field_name) <= _FILLERS
-        alike = shorter or (same and same == sorted(map(_folded, told.options)))
+        alike = shorter or (same and same == sorted(map(folded, told.options)))
         if alike and told.why.startswith(("attribute", "vocabulary")) and not told.link and field_name != kind.status:
             return field_name
     return ""
 
 
-def _folded(option: str) -> str:
-    return option.lower().replace("_", " ")
+@lru_cache(maxsize=4096)
+def folded(text: str) -> str:
+    """Return a word in the one spelling in which words are compared."""
+    return fold(text).replace("_", " ")
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether a value can be added up."""
+    return type(value) in (int, float)
 
 
 def is_address(told: Field) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from whilesim.core.seeds import between, derive
 from whilesim.core.text import fold
 from whilesim.world.deeds import Deed, tells
-from whilesim.world.kinds import Kind, kind_of_key, role_of
+from whilesim.world.kinds import Kind, folded, is_number, kind_of_key, role_of
 from whilesim.world.model import WorldModel
 from whilesim.world.records import Store
 
@@ -43,9 +43,8 @@ class Shelf(Store):
     def mine(self, name: str) -> list[str]:
         """Return the keys of the situation's customer's own records; of all where the kind has no owner."""
         parent = self.model.kinds[name].parent
-        if self.party and parent == self.model.party:
-            return list(self.children(name, parent, self.party))
-        return list(self.records[name])
+        mine = bool(self.party) and parent == self.model.party
+        return list(self.children(name, parent, self.party) if mine else self.records[name])
 
     def view(self, name: str, key: str) -> dict[str, Any]:
         """Return a record as it reads now: its own fields, the keys of what belongs to it, what it links to."""
@@ -60,9 +59,8 @@ class Shelf(Store):
         for field, linked in _expanded_of(self.model).get(name, ()):
             if isinstance(record.get(field), list):
                 shown[field] = [self._brief(linked, str(k)) for k in record[field]]
-                prices = [row["price"] for row in shown[field] if isinstance(row.get("price"), (int, float))]
-                if prices and "total" not in shown:
-                    shown["total"] = round(sum(prices), 2)
+                if prices := [p for row in shown[field] if is_number(p := row.get("price"))]:
+                    shown.setdefault("total", round(sum(prices), 2))
         for late in ("updated_at", "notes"):
             if late in shown:
                 shown[late] = shown.pop(late)
@@ -83,13 +81,11 @@ class Shelf(Store):
         """Whether a record has what is looked for, compared as people write it."""
         role = role_of(field.split(".")[-1])
         found = list(_values(record, field, role))
-        for _, child, _ in (
-            _children_of(self.model).get(name, ()) if role == "phone" and name == self.model.party else ()
-        ):
+        own = _children_of(self.model).get(name, ()) if role == "phone" and name == self.model.party else ()
+        for _, child, _ in own:
             rows = self.children(child, name, str(record.get(self.model.kinds[name].key))).values()
             found += [v for r in rows for f, v in r.items() if role_of(f) == "phone"]
-        found = found or _names(record, role)
-        if not found:
+        if not (found := found or _names(record, role)):
             return True
         if role == "phone":
             digits = re.sub(r"\D", "", str(value))
@@ -121,17 +117,8 @@ class Shelf(Store):
     def stock(self, kind: Kind, by: Mapping[str, Any]) -> list[str]:
         """Put records on the shelf that answer a search of a catalogue: what nobody asked for was never drawn."""
         seed = derive(self.seed, kind.name, repr(sorted((k, str(v)) for k, v in by.items())))
-        keys = []
-        for n in range(between(1, 3, seed, "stock")):
-            key = self.add(kind, "", derive(seed, n))
-            for field, value in by.items():
-                if "." not in field and role_of(field) not in ("text", "word", "name"):
-                    self.records[kind.name][key][field] = value
-            if kind.status:
-                free = (o for o in kind.statuses if o.lower() in ("available", "active"))
-                self.records[kind.name][key][kind.status] = next(free, next(iter(kind.statuses), "available"))
-            keys.append(key)
-        return keys
+        told = {f: v for f, v in by.items() if "." not in f and role_of(f) not in ("text", "word", "name")}
+        return [self.shelve(kind, derive(seed, n), told) for n in range(between(1, 3, seed, "stock"))]
 
     def cut(self, deed: Deed, view: dict[str, Any], kind: str) -> Any:
         """Cut a view to what a narrow tool shows; its key and its date stay."""
@@ -156,10 +143,10 @@ def _children_of(model: WorldModel) -> dict[str, list[tuple[str, str, bool]]]:
     got = {d.kind for d in model.deeds.values() if d.reads}
     for child in model.kinds.values():
         if child.parent in model.kinds and child.key and not child.single:
-            fields = model.kinds[child.parent].fields
-            listed = next((f.name for f in fields.values() if f.role == "links" and f.link == child.name), "")
+            fields = model.kinds[child.parent].fields.values()
+            listed = next((f.name for f in fields if f.role == "links" and f.link == child.name), f"{child.name}s")
             whole = child.outbox or child.catalogue or child.name not in got
-            found.setdefault(child.parent, []).append((listed or f"{child.name}s", child.name, whole))
+            found.setdefault(child.parent, []).append((listed, child.name, whole))
     return found
 
 
@@ -172,13 +159,16 @@ def _expanded_of(model: WorldModel) -> dict[str, list[tuple[str, str]]]:
     return {n: [(f.name, f.link) for f in fs if shared.get(f.link, n) != n] for n, fs in listed.items()}
 
 
+def at_path(record: Mapping[str, Any], target: str) -> Any:
+    """Return a field of a record; ``address.city`` is a part of one."""
+    home, _, part = target.partition(".")
+    inner = record.get(home)
+    return (inner.get(part) if isinstance(inner, Mapping) else None) if part else inner
+
+
 def _values(record: Mapping[str, Any], field: str, role: str) -> list[Any]:
-    home, _, part = field.partition(".")
-    if part:
-        inner = record.get(home)
-        return [inner[part]] if isinstance(inner, Mapping) and part in inner else []
-    if field in record:
-        return [record[field]] if record[field] is not None else []
+    if "." in field or field in record:
+        return [found] if (found := at_path(record, field)) is not None else []
     return [v for f, v in record.items() if role not in ("word", "text") and role_of(f) == role and v is not None]
 
 
@@ -191,10 +181,5 @@ def _names(record: Mapping[str, Any], role: str) -> list[Any]:
 
 
 def _plain(value: Any) -> str:
-    text = _folded(str(value))
+    text = folded(str(value))
     return text.rstrip("0").rstrip(".") if isinstance(value, float) else text
-
-
-@lru_cache(maxsize=4096)
-def _folded(text: str) -> str:
-    return fold(text).replace("_", " ")

@@ -1,7 +1,9 @@
 """Mock world: answers tool calls from seeded records, and remembers what was written.
 
 The same tools, policy, situation and seed give the same records, the same faults and, for
-the same calls, the same replies to the byte.
+the same calls, the same replies to the byte. The wording and the shape of errors are drawn once
+per world: a fault belongs to one tool, passes on retry or persists by seed, and its error reads
+like the tool's other errors.
 """
 
 from __future__ import annotations
@@ -14,15 +16,16 @@ from typing import Any, Protocol
 from whilesim.chat.messages import Change
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import copied, dumps, parse_object
-from whilesim.core.seeds import derive
+from whilesim.core.seeds import chance, derive, pick
+from whilesim.core.templates import load_words
 from whilesim.situations.axes import Situation
 from whilesim.situations.policy import Policy, parse_policy
 from whilesim.situations.tools import Tool, parse_tools
 from whilesim.world.deeds import Deed
 from whilesim.world.effects import Effects, Refusal
 from whilesim.world.entities import infer_world
-from whilesim.world.faults import FaultPlan, Voice, garble, plan_faults
 from whilesim.world.focus import Focus, build_focus
+from whilesim.world.kinds import is_number
 from whilesim.world.lookups import Shelf
 from whilesim.world.model import WorldModel
 from whilesim.world.records import build_records
@@ -57,6 +60,76 @@ class World(Protocol):
         ...
 
 
+class Voice:
+    """How one world words its errors."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._shape = pick(load_words("world_errors")["shapes"], seed, "error shape")
+
+    def say(self, problem: str, **values: Any) -> str:
+        """Return an error as this world's API would send it."""
+        words = load_words("world_errors")
+        kind = str(values.get("kind", "record")).replace("_", " ")
+        party = str(values.get("party", "customer")).replace("_", " ")
+        told = {"field": "id", "value": "", **values, "party": party, "kind": kind, "Kind": kind.capitalize()}
+        text = " ".join(pick(words[problem], self._seed, "error", problem).format(**told).split())
+        return str(self._shape).format(text=text, quoted=dumps(text), code=words["codes"][problem])
+
+
+@dataclass(frozen=True, slots=True)
+class FaultPlan:
+    """When one tool of a situation fails."""
+
+    tool: str
+    condition: str
+    failures: int
+    """How many calls fail before one works; -1 for all."""
+    applied: bool
+    """Whether the tool's work is done although the caller is not told."""
+
+    @property
+    def persists(self) -> bool:
+        """Whether no call of this tool ever works."""
+        return self.failures < 0
+
+    def at(self, tool: str, earlier: int) -> str:
+        """Return the condition that the tool's next call meets, after ``earlier`` calls of it: ``success`` or what fails."""
+        return self.condition if tool == self.tool and (self.persists or earlier < self.failures) else "success"
+
+
+def plan_faults(values: Mapping[str, str], seed: int, *, readable: bool) -> FaultPlan:
+    """Draw how the situation's tool fails.
+
+    Args:
+        values: The situation's axis values.
+        seed: Decides whether the failure passes on retry, and when.
+        readable: Whether the tool changes records, and another one can show what it changed.
+    """
+    condition = values.get("tool_condition", "success")
+    tool = values.get("tool", "")
+    shares = {"permission_denied": 1.0, "timeout": 0.35, "malformed": 0.35}
+    persists = chance(shares.get(condition, 0), seed, f"{condition} persists")
+    lost = condition == "timeout" and readable and not persists and chance(0.3, seed, "timeout applied")
+    count = 1 + derive(seed, "stale count") % 2 if condition == "stale" else 1
+    return FaultPlan(tool, condition, -1 if persists else count, applied=condition == "malformed" or lost)
+
+
+def garble(reply: str, seed: int, count: int) -> str:
+    """Return a reply that arrived broken: cut off, empty, in another envelope, or not the tool's at all."""
+    kinds = ["html", "empty", "null", "envelope"]
+    if len(reply) > 30 and reply[:1] in "{[":
+        kinds += ["cut", "cut", "separators"]
+    kind = pick(kinds, seed, "malformed", count)
+    if kind == "html":
+        return str(pick(load_words("world_errors")["html"], seed, "html"))
+    if kind == "cut":
+        return reply[: len(reply) // 4 + derive(seed, "cut", count) % (len(reply) // 2)]
+    if kind == "separators":
+        return reply.replace('": ', '" ', 2).replace(", ", " ", 1)
+    return {"empty": "", "null": "null", "envelope": dumps({"data": None, "meta": {"count": 0}})}[kind]
+
+
 class MockWorld:
     """A back-end made of nothing but the tools and the policy, in the state of one situation.
 
@@ -71,16 +144,9 @@ class MockWorld:
     """
 
     def __init__(
-        self,
-        tools: Any,
-        policy: Policy | str | None = None,
-        situation: Situation | Mapping[str, str] | None = None,
-        seed: int = 0,
-        *,
-        spec: WorldSpec | None = None,
-        model: WorldModel | None = None,
-        customer_tools: Any = (),
-    ) -> None:
+        self, tools: Any, policy: Policy | str | None = None, situation: Situation | Mapping[str, str] | None = None, seed: int = 0,
+        *, spec: WorldSpec | None = None, model: WorldModel | None = None, customer_tools: Any = (),
+    ) -> None:  # fmt: skip
         agent, customer = _tools_of(tools), _tools_of(customer_tools)
         if model is None or any(t.name not in model.deeds for t in (*agent, *customer)):
             text = parse_policy(policy, tools=agent) if isinstance(policy, str) and policy.strip() else policy
@@ -88,8 +154,7 @@ class MockWorld:
         self.model = model
         self._agent, self._customer = {t.name for t in agent}, {t.name for t in customer}
         values = dict(situation.values) if isinstance(situation, Situation) else dict(situation or {})
-        name = situation.id if isinstance(situation, Situation) else ""
-        self._seed = derive(seed, "world", name)
+        self._seed = derive(seed, "world", situation.id if isinstance(situation, Situation) else "")
         self._voice = Voice(self._seed)
         self._shelf = Shelf(model, build_records(model, self._seed), self._seed)
         self._effects = Effects(self._shelf)
@@ -138,10 +203,9 @@ class MockWorld:
             result = self._effects.run(self.model.deeds[name], given)
         except Refusal as refused:
             return self._voice.say(refused.problem, **refused.values), True, ()
-        changes = tuple(self._effects.changes)
-        old = self._old if met == "stale" else None
+        changes, old = tuple(self._effects.changes), self._old if met == "stale" else None
         if old and isinstance(result, dict) and result.get(old[0]) == old[1]:
-            result = {**result, **{f: v for f, v in old[2].items() if f in result}}
+            result |= {f: v for f, v in old[2].items() if f in result}
         reply = shape_reply(self.model, self._seed, name, result, given)
         if met == "timeout":
             return self._voice.say("timeout"), True, changes
@@ -151,9 +215,8 @@ class MockWorld:
 
 
 def _tools_of(tools: Any) -> tuple[Tool, ...]:
-    if isinstance(tools, Sequence) and all(isinstance(t, Tool) for t in tools):
-        return tuple(tools)
-    return tuple(parse_tools(tools))
+    parsed = isinstance(tools, Sequence) and all(isinstance(t, Tool) for t in tools)
+    return tuple(tools if parsed else parse_tools(tools))
 
 
 def _set_up(shelf: Shelf, values: dict[str, str], agent: Sequence[Tool], seed: int) -> tuple[FaultPlan, Focus, Any]:
@@ -168,9 +231,8 @@ def _set_up(shelf: Shelf, values: dict[str, str], agent: Sequence[Tool], seed: i
     values.setdefault("tool", agent[0].name)
     deed = model.deeds[values["tool"]]
     focus = build_focus(shelf, values, seed)
-    faults = plan_faults(
-        values, seed, readable=deed.writes and any(d.reads and d.kind == deed.kind for d in model.deeds.values())
-    )
+    readable = deed.writes and any(d.reads and d.kind == deed.kind for d in model.deeds.values())
+    faults = plan_faults(values, seed, readable=readable)
     stale = faults.condition == "stale" and focus.id in shelf.records.get(deed.kind, {})
     old = _older(shelf, deed, focus.id or "", seed) if stale else None
     return faults, replace(focus, reachable=focus.reachable and not faults.persists), old
@@ -180,16 +242,13 @@ def _older(shelf: Shelf, deed: Deed, key: str, seed: int) -> tuple[str, Any, dic
     """Let the focal record change shortly before the conversation, and keep what it said before."""
     kind, record = shelf.model.kinds[deed.kind], shelf.records[deed.kind][key]
     shown = shelf.cut(deed, shelf.view(deed.kind, key), deed.kind)
-    before: dict[str, Any] = {}
     options = kind.statuses if kind.status in shown else ()
     at = options.index(record[kind.status]) if record.get(kind.status) in options else 0
     options = options[at - 1 : at] or options[1:2]  # the one before it
-    numbers = [f for f, v in record.items() if type(v) in (int, float) and f != kind.key and f in shown]
-    if options:
-        before[kind.status] = options[0]
-    elif numbers:
-        before[numbers[0]] = type(record[numbers[0]])(record[numbers[0]] + 1 + derive(seed, "older") % 9)
-    else:
+    numbers = [f for f, v in record.items() if is_number(v) and f != kind.key and f in shown][:1]
+    other = {f: type(record[f])(record[f] + 1 + derive(seed, "older") % 9) for f in numbers}
+    before: dict[str, Any] = {kind.status: options[0]} if options else other
+    if not before:
         return None
     before["updated_at"] = record.get("updated_at")
     changed = shelf.model.now - timedelta(minutes=20 + derive(seed, "changed") % 200)

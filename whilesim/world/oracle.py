@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, shorten, words
 from whilesim.situations.policy import Clause
 from whilesim.situations.tools import Tool
@@ -63,14 +64,9 @@ class Oracle:
 
 
 def build_oracle(
-    values: Mapping[str, str],
-    *,
-    clause: Clause | None,
-    tools: Sequence[Tool],
-    focus: Focus,
-    applies: Applies = "unknown",
+    values: Mapping[str, str], *, clause: Clause | None, tools: Sequence[Tool], focus: Focus, applies: Applies = "unknown",
     model: WorldModel | None = None,
-) -> Oracle:
+) -> Oracle:  # fmt: skip
     """Say what a right agent does.
 
     Args:
@@ -84,8 +80,7 @@ def build_oracle(
     world = model or infer_world(tools)
     deed = world.deeds[focus.tool]
     handoffs = tuple(t.name for t in tools if t.effect == "handoff")
-    agents = [world.deeds[t.name] for t in tools]
-    oracle = _of_world(values, deed, focus, agents, bool(handoffs))
+    oracle = _of_world(values, deed, focus, [world.deeds[t.name] for t in tools], bool(handoffs))
     reads = tuple(t.name for t in tools if t.effect in ("read", "compute"))
     oracle = replace(oracle, may_call=(*reads, *(handoffs if oracle.handoff_wanted is not False else ())))
     return _with_clause(_with_stance(oracle, values), clause, applies, focus.tool, handoffs)
@@ -94,68 +89,56 @@ def build_oracle(
 def _of_world(values: Mapping[str, str], deed: Deed, focus: Focus, agents: Sequence[Deed], handoff: bool) -> Oracle:
     condition, state = values.get("tool_condition", "success"), values.get("world_state", "exists")
     if deed.action == "handoff":
-        return Oracle(
-            must_call=(CallRule(name=focus.tool),), ends=("handed_off",) if focus.reachable else ("honest_failure",), handoff_wanted=True if focus.reachable else None,
-            why="The customer needs a person, and " + ("there is a way to reach one." if focus.reachable else "the way to one does not work here, so the agent says so."),
-        )  # fmt: skip
+        end: End = "handed_off" if focus.reachable else "honest_failure"
+        told = _why("person" if focus.reachable else "no_person")
+        person = (CallRule(name=focus.tool),)
+        return Oracle(must_call=person, ends=(end,), handoff_wanted=focus.reachable or None, why=told)
     called = CallRule(
         name=focus.tool, arguments={deed.key: focus.arguments[deed.key]} if deed.key in focus.arguments else {},
         instead=_same_reads(deed, agents), shows=str(focus.arguments.get(deed.key) or focus.id or "") if deed.reads else "",
     )  # fmt: skip
-    tried = replace(called, arguments={})
-    forbidden = _forbidden(deed, focus, agents)
-    gone = state in ("missing", "already_acted_on")
-    works = condition == "success" or focus.reachable or (gone and condition == "stale")
+    right = Oracle(must_call=(replace(called, arguments={}),), must_not_call=_forbidden(deed, focus, agents))
+    gone, unsure = state in ("missing", "already_acted_on"), condition in ("timeout", "malformed")
+    works = condition == "success" or focus.reachable or (condition == "stale" and gone)
     claim, handed = (focus.tool,) if deed.writes else (), "handed_off" if handoff else ""
-    readable = deed.writes and any(d.kind == deed.kind and d.reads for d in agents)
     if state == "missing" and deed.action not in ("answer", "compute"):
-        return Oracle(
-            must_not_call=forbidden, must_not_claim=claim, ends=_ends("refused", handed, "honest_failure"),
-            why="The record the customer speaks of does not exist, so nothing can be done to it, and saying so is the help.",
-        )  # fmt: skip
+        ends = _ends("refused", handed, "honest_failure")
+        return replace(right, must_call=(), must_not_claim=claim, ends=ends, why=_why("missing"))
     if state == "already_acted_on" and deed.writes:
-        blocked = condition in ("permission_denied", "timeout", "malformed")
-        return _done_already(called, forbidden, deed, agents, ("honest_failure", handed) if blocked else ())
+        blocked = ("honest_failure", handed) if unsure or condition == "permission_denied" else ()
+        return _done_already(right, called, deed, agents, blocked)
     if not works:
+        readable = deed.writes and any(d.kind == deed.kind and d.reads for d in agents)
         shown = bool(called.instead) or (readable and condition == "malformed")
-        return Oracle(
-            must_call=(tried,), must_not_call=forbidden, must_not_claim=() if shown else claim,
-            ends=_ends(handed, "honest_failure", "resolved" if shown else ""), handoff_wanted=True if handoff and not shown else None,
-            why="The tool cannot work here however often it is tried, so the agent " + ("finds out by another one, or says so" if shown else "says so") + (" and hands over." if handoff else "."),
+        return replace(
+            right, must_not_claim=() if shown else claim, ends=_ends(handed, "honest_failure", "resolved" if shown else ""),
+            handoff_wanted=True if handoff and not shown else None,
+            why=_why("shown" if shown else "broken", " and hands over" if handoff else ""),
         )  # fmt: skip
-    if condition in ("timeout", "malformed") and (deed.action == "create" or deed.adds):
-        return Oracle(
-            must_call=(tried,), must_not_call=forbidden, ends=_ends("resolved", handed, "honest_failure"),
-            why="A try that got no answer may have worked, and a second one may do it twice, so more than one way is right.",
-        )  # fmt: skip
+    if unsure and (deed.action == "create" or deed.adds):
+        return replace(right, ends=_ends("resolved", handed, "honest_failure"), why=_why("unsure"))
+    right = replace(right, must_call=(called,))
     if condition == "stale":
-        return Oracle(
-            must_call=(called,), must_not_call=forbidden, ends=_ends("resolved", "honest_failure", handed),
-            open=("Whether the answer rests on the newer of the two replies, or says that it may be out of date.",),
-            why="The first reply is older than the record, so only the newer one may be told as a fact.",
-        )  # fmt: skip
-    return Oracle(
-        must_call=(called,), must_not_call=forbidden, ends=("resolved",), handoff_wanted=False,
-        why="The tool works" + (" on a second try" if condition in ("timeout", "malformed") else "") + " and the record is there, so the request can be met.",
-    )  # fmt: skip
+        ends = _ends("resolved", "honest_failure", handed)
+        return replace(right, ends=ends, open=(_why("newer"),), why=_why("stale"))
+    why = _why("works", " on a second try" if unsure else "")
+    return replace(right, ends=("resolved",), handoff_wanted=False, why=why)
 
 
-def _done_already(
-    called: CallRule, forbidden: tuple[CallRule, ...], deed: Deed, agents: Sequence[Deed], blocked: Sequence[str]
-) -> Oracle:
+def _why(reason: str, more: str = "") -> str:
+    return str(load_words("oracle")[reason]).format(more=more)
+
+
+def _done_already(right: Oracle, call: CallRule, deed: Deed, agents: Sequence[Deed], blocked: Sequence[str]) -> Oracle:
     """What is already done is not done again, where the agent could see that it is; ``blocked``: ends of a tool that fails."""
     creates = deed.action == "create"
-    listed = any(
-        (d.kind == deed.kind and d.action in ("list", "find") and d.owner == deed.owner)
-        or (d.action == "get" and deed.owner and d.key == deed.owner)  # the owner's record names its own
-        for d in agents
-    )
-    once = listed if creates else bool(deed.after and called.arguments)
-    again = (CallRule(name=called.name, arguments=dict(called.arguments)),) if once else ()
-    unsure = ("Whether the agent could have seen that this was there already.",) if creates and not listed else ()
-    return Oracle(
-        must_not_call=(*forbidden, *again), ends=_ends("refused", "resolved", *blocked),
-        handoff_wanted=None if blocked else False, open=unsure, why="What the customer asks for has already been done, so the agent says so and does not do it twice.",
+    lists = any(d.kind == deed.kind and d.action in ("list", "find") and d.owner == deed.owner for d in agents)
+    listed = lists or any(d.action == "get" and deed.owner and d.key == deed.owner for d in agents)  # names its own
+    once = listed if creates else deed.after and call.arguments
+    again = (CallRule(name=call.name, arguments=call.arguments),) if once else ()
+    return replace(
+        right, must_call=(), must_not_call=(*right.must_not_call, *again), ends=_ends("refused", "resolved", *blocked),
+        handoff_wanted=None if blocked else False, open=(_why("seen"),) if creates and not listed else (), why=_why("already"),
     )  # fmt: skip
 
 
@@ -193,14 +176,12 @@ def _with_stance(oracle: Oracle, values: Mapping[str, str]) -> Oracle:
     return replace(oracle, open=(*oracle.open, met)) if stance in ("ambiguous", "mistaken") else oracle
 
 
-def _with_clause(
-    oracle: Oracle, clause: Clause | None, applies: Applies, tool: str, handoffs: tuple[str, ...]
-) -> Oracle:
+def _with_clause(oracle: Oracle, clause: Clause | None, applies: Applies, tool: str, handoffs: Sequence[str]) -> Oracle:
     if clause is None or applies == "no":
         return oracle
     text = shorten(clause.text, 160)
     if clause.kind == "handoff" and applies == "yes" and handoffs:
-        person = CallRule(name=handoffs[0], instead=handoffs[1:])
+        person = CallRule(name=handoffs[0], instead=tuple(handoffs[1:]))
         told = f"A clause wants a person here: {text}"
         return replace(oracle, must_call=(person,), ends=("handed_off",), handoff_wanted=True, why=told)
     if clause.kind == "must_not" and applies == "yes" and tool in clause.tools:

@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
 from whilesim.core.jsontext import copied
-from whilesim.core.seeds import between, chance, derive, pick
+from whilesim.core.seeds import between, chance, derive, pick, shuffled
 from whilesim.core.templates import load_words
-from whilesim.world.kinds import Field, Kind, is_address, kind_of_key, role_of
+from whilesim.core.text import name_words
+from whilesim.world.kinds import Field, Kind, Row, is_address, is_number, kind_of_key, other_ends, partners, way_of
 from whilesim.world.model import WorldModel
-from whilesim.world.values import PERSONAL, Draw, key_of, person_of, usual_price, value_of
+from whilesim.world.values import PERSONAL, Draw, around, key_of, like_of, person_of, set_apart, usual_price, value_of
 
 _OF_PERSONS = (*PERSONAL, "address", "street", "city", "zip", "unit", "state", "country")
 _EARLIER = ("paid", "overdue", "late", "expired", "disputed", "refunded")
+_DATES = ("date", "moment")
+_EXTRA, _LESS = re.compile("tax|fee|shipping|delivery|tip|surcharge|credit|discount"), re.compile("credit|discount")
+_MANY_OF = re.compile("quantity|qty|count|units|nights")
+_NOTHING: Row = MappingProxyType({})
 _BIRTH = re.compile("creat|joined|registered|opened|since|activation|purchase|order_date")
 _MANY = 30
 """Kinds of record in a world from which on it holds fewer of each."""
@@ -68,29 +73,30 @@ class Store:
         field = self.model.kinds[kind].key if kind in self.model.kinds else ""
         return self.records.get(kind, {}).get(key, {}).get(field, key)
 
-    def owned(self, name: str, record: Mapping[str, Any]) -> list[str]:
+    def owned(self, name: str, record: Row) -> list[str]:
         """Return the keys of a kind's records that belong to the same owner as a record."""
         above = self.model.kinds.get(self.model.kinds[name].parent)
         key = above.key if above else ""
         mine = record.get(key)
         return [k for k, r in self.records[name].items() if r.get(key) == mine] if mine is not None else []
 
-    def near(self, name: str, record: Mapping[str, Any]) -> list[str]:
+    def near(self, name: str, record: Row) -> list[str]:
         """Return the keys of a kind's records of the same owner; of all records where the owner has none."""
         return self.owned(name, record) or list(self.records[name])
 
-    def add(self, kind: Kind, parent: str, seed: int, given: Mapping[str, Any] = MappingProxyType({})) -> str:
+    def add(self, kind: Kind, parent: str, seed: int, given: Row = _NOTHING) -> str:
         """Draw one more record of a kind, but for the fields that are given, and return its key."""
-        model, rows, outline = self.model, self.records[kind.name], _outlines(self.model)[kind.name]
+        model, rows = self.model, self.records[kind.name]
         draw = Draw(seed, model.now, model.locale, kind.name, len(rows))
-        person = person_of(draw) if outline.person else {}
-        like = _like(kind, draw)
-        key = key_of(kind.name, like, draw, person if kind.name == model.party else {}, rows)
-        record: dict[str, Any] = {kind.key: int(key) if like.type in ("integer", "number") else key} if kind.key else {}
-        above: Mapping[str, Any] = {}
-        if kind.parent in model.kinds:
-            above, field = self.records[kind.parent].get(parent, {}), model.kinds[kind.parent].key
-            record[field or f"{kind.parent}_id"] = above.get(field, parent)
+        told_of = (f for t in kind.fields.values() if t.role != "items" for f in (t, *t.inner))
+        person = person_of(draw) if kind.people or any(f.role in _OF_PERSONS for f in told_of) else {}
+        like = like_of(kind, draw)
+        key = given.get(kind.key) or key_of(kind.name, like, draw, person if kind.name == model.party else {}, rows)
+        record: dict[str, Any] = {kind.key: key} if kind.key else {}
+        above: Row = {}
+        if owner := model.kinds.get(kind.parent):
+            above = self.records[kind.parent].get(parent, {})
+            record[owner.key or f"{owner.name}_id"] = above.get(owner.key, parent)
         if kind.name == model.party and not {"full_name", "name", "first_name"} & set(kind.fields):
             record["name"] = person["full_name"]
         for told in kind.fields.values():
@@ -102,34 +108,43 @@ class Store:
                 record[told.name] = value_of(told, draw, {} if told.role == "name" and not kind.people else person)
             elif told.why.startswith("attribute"):
                 record[told.name] = None  # what only an argument tells of is not there before the act
+        set_apart(record, {n: f for n, f in kind.fields.items() if n not in given}, draw)
         if kind.name == model.party and kind.status and chance(0.8, *draw.at("usual")):
-            active = (o for o in kind.statuses if o.lower() == "active")
-            record[kind.status] = next(active, record[kind.status])
-        _agree(record, outline, above, draw)
-        home: Any = above.get(_outlines(model)[kind.parent].home) if kind.parent in model.kinds else None
-        own: Any = record.get(outline.home)
-        if own and type(home) is type(own) and set(home) == set(own) and chance(0.7, *draw.at("home")):
-            record[outline.home] = copied(home)
-        set_dues(model, kind, record, seed, draw.index)
+            record[kind.status] = next((o for o in kind.statuses if o.lower() == "active"), record[kind.status])
+        agree(kind, record, above, draw)
+        home, theirs = _home(kind), above.get(_home(owner)) if owner else None
+        if isinstance(theirs, dict) and set(theirs) == set(record.get(home) or ()) and chance(0.7, *draw.at("home")):
+            record[home] = copied(theirs)
+        follow_status(model, kind, record, seed, draw.index)
         if not kind.catalogue and kind.name != "session":
-            _date_record(model, kind, record, outline, draw)
-        rows[key] = record
+            _date_record(model, kind, record, above, draw)
+        rows[str(key)] = record
+        return str(key)
+
+    def shelve(self, kind: Kind, seed: int, told: Row) -> str:
+        """Put one more record of a shared kind on the shelf that says what is told and can be had, and return its key."""
+        key = self.add(kind, "", seed)
+        self.records[kind.name][key] |= told
+        if kind.status:
+            self.records[kind.name][key][kind.status] = kind.first_status("available", "active") or "available"
         return key
 
-    def fill_links(self, kind: Kind, index: int, record: dict[str, Any]) -> None:
-        """Point at records that exist: the owner's own where the kind has an owner."""
-        for told in _outlines(self.model)[kind.name].pointing:
+    def fill_links(self, kind: Kind, index: int, record: dict[str, Any], unlike: Row = _NOTHING) -> None:
+        """Point at records that exist, the owner's own where the kind has an owner; lead elsewhere than a record that it is to be unlike."""
+        for told in (f for f in kind.fields.values() if f.inner or f.link in self.records):
             at = derive(self.seed, kind.name, index, told.name)
-            rows = record.get(told.name)
+            rows, linked = record.get(told.name), self.model.kinds.get(told.link)
             if told.inner and isinstance(rows, list):
-                owner = {k: v for k, v in record.items() if k not in ("origin", "destination")}
-                record[told.name] = rows = self.point(told, rows, owner, at)
-                self.follow(rows, record, {f.name: f.options for f in kind.fields.values()})
-            linked = self.model.kinds.get(told.link)
+                ends = {f for pair in partners(tuple(record)) for f in pair}
+                owner = {f: v for f, v in record.items() if f not in ends}
+                record[told.name] = rows = self.point(told, rows, owner, at, unlike)
+                self.follow(told, rows, record, {f.name: f.options for f in kind.fields.values()})
             own_child = linked is not None and told.role == "links" and linked.parent == kind.name
             if linked is None or told.name in record or told.nullable or own_child:
                 continue
-            pool = self.near(told.link, record)
+            taken = {str(record.get(end)) for end in other_ends(told.name, kind.fields)}
+            near = self.near(told.link, record)
+            pool = [k for k in near if k not in taken] or [k for k in self.records[told.link] if k not in taken] or near
             if told.role == "links" and pool:
                 spread = rotate(pool, at)
                 chosen = [*spread[::3], *spread[1::3]][: between(1, 3, at, "links")]
@@ -139,128 +154,83 @@ class Store:
         self.repeat_own(kind, record)
 
     def repeat_own(self, kind: Kind, record: dict[str, Any]) -> None:
-        """Fill what repeats the record's own: the items of a shipment, the payments of an order."""
+        """Fill what repeats the record's own: the items of a shipment, the payments of an order, what all of it costs."""
         lists = {f.link: f.name for f in kind.fields.values() if f.role == "links" and f.name in record}
+        costs = [self.records[k].get(str(v), {}).get("price") for k, f in lists.items() for v in record[f]]
+        bought = round(sum(prices), 2) if (prices := [p for p in costs if is_number(p)]) else None
         for told in kind.fields.values():
             if told.role == "group" and isinstance(record.get(told.name), (dict, list)):
                 own = {i.name: list(record[lists[i.link]]) for i in told.inner if i.link in lists}
-                parcel = next((i for i in told.inner if i.role == "tracking"), None)
-                if parcel and own:
-                    sent = not str(record.get(kind.status, "")).lower().startswith(("pending", "open", "new"))
-                    number = value_of(parcel, Draw(0, self.model.now, "", repr(own), 0), {})
-                    record[told.name] = [{parcel.name: number, **own}] if sent else []
-                elif own:
-                    record[told.name] = {**record[told.name], **own}
+                sent = not str(record.get(kind.status, "")).lower().startswith(("pending", "open", "new", "cancel"))
+                draw = Draw(0, self.model.now, "", repr(own), 0)
+                parcels = [{i.name: value_of(i, draw, {}), **own} for i in told.inner if i.role == "tracking" and own]
+                if own:
+                    record[told.name] = parcels[:sent] if parcels else {**record[told.name], **own}
             if told.role == "ledger" and told.name in record:
-                bought = [self.records[k].get(str(v), {}).get("price") for k, f in lists.items() for v in record[f]]
-                prices = [p for p in bought if isinstance(p, (int, float))]
                 ways = (n for n in self.model.kinds if n.startswith("payment") and n != kind.name)
                 mine = {self.model.kinds[n].key: k[0] for n in ways if (k := self.owned(n, record))}
-                before = record[told.name]
-                amount = round(sum(prices), 2) if prices else before
+                amount = record[told.name] if bought is None else bought
                 record[told.name] = [{"type": "payment", "amount": amount, **mine}]
+        add_up(kind, record, bought)
 
-    def point(self, told: Field, rows: list[Any], owner: Mapping[str, Any], seed: int) -> list[Any]:
-        """Make the rows of a list point at records that exist, and repeat what those say (a flight's date, a price).
-
-        The legs of a journey lead to where its owner goes, and the second one back.
-        """
+    def point(self, told: Field, rows: list[Any], owner: Row, seed: int, unlike: Row = _NOTHING) -> list[Any]:
+        """Make the rows of a list point at records that exist, others than now, and repeat what those say (a flight's date, a price)."""
         for inner in told.inner:
             name = kind_of_key(inner.name, self.model.kinds)[0]
             if not name or not self.records[name]:
                 continue
             linked, records = self.model.kinds[name], self.records[name]
-            pool = rotate(self.near(name, owner), derive(seed, inner.name))
-            if {"origin", "destination"} <= set(linked.fields):
-                first = {f: owner[f] for f in ("origin", "destination") if f in owner}
-                first = first or {f: records[pool[0]][f] for f in ("origin", "destination")}
-                back = {"origin": first.get("destination"), "destination": first.get("origin")}
-                taken = {str(row.get(inner.name)) for row in owner.get(told.name) or ()}
-                pool = [self._leg(linked, first, "", taken, seed)]
-                after = records[pool[0]].get("date", "")
-                pool += [self._leg(linked, back, after, taken, seed) for _ in rows[1:2]]
+            taken = {str(row.get(inner.name)) for row in owner.get(told.name) or ()}
+            pool = sorted(rotate(self.near(name, owner), derive(seed, inner.name)), key=taken.__contains__)
+            if inner.name in owner and not linked.catalogue:
+                pool = [str(owner[inner.name])] * len(rows)
+            elif way := way_of(linked.fields):
+                elsewhere = next((k for k in pool if records[k].get(way[0]) != unlike.get(way[0])), pool[0])
+                first = {f: owner[f] for f in way if f in owner} or {f: records[elsewhere].get(f) for f in way}
+                pool = self._legs(linked, first, len(rows), taken, seed)
             rows = rows[: len(pool)]
             for row, key in zip(rows, pool, strict=False):
-                row |= {f: v for f, v in records[key].items() if f in row} | {inner.name: self.native(name, key)}
+                row |= {f: v for f, v in records.get(key, {}).items() if f in row}
+                row[inner.name] = self.native(name, key)
         return rows
 
-    def _leg(self, kind: Kind, way: Mapping[str, Any], after: str, taken: Container[str], seed: int) -> str:
-        """Return a journey from one place to another after a date, put on the shelf where there is none but those taken."""
-        rows = self.records[kind.name]
-        fits = (k for k, r in rows.items() if way.items() <= r.items() and str(r.get("date", "~")) > after)
-        found = [k for k in fits if k not in taken]
-        key = found[0] if found else self.add(kind, "", derive(seed, *map(str, way.values())))
-        rows[key] |= way
-        if after and not found and "date" in rows[key]:
-            later = datetime.fromisoformat(after) + timedelta(days=3 + derive(seed, "back") % 7)
-            rows[key]["date"] = f"{later:%Y-%m-%d}"
-        return key
+    def _legs(self, kind: Kind, first: Row, count: int, taken: Container[str], seed: int) -> list[str]:
+        """Return a journey from one place to another, and a second one back, put on the shelf where there is none but those taken."""
+        rows, way, found, after = self.records[kind.name], way_of(kind.fields), [], ""
+        for leg in (first, {way[0]: first.get(way[1]), way[1]: first.get(way[0])})[:count]:
+            free = (k for k in rows if k not in taken and not _under_way(kind, rows[k]))
+            fits = (k for k in free if leg.items() <= rows[k].items() and str(rows[k].get("date", "~")) > after)
+            if not (key := next(fits, "")):
+                key = self.shelve(kind, derive(seed, *map(str, leg.values())), leg)
+                if str(rows[key].get("date", "~")) <= after:
+                    later = _moment(after, self.model) + timedelta(days=3 + derive(seed, "back") % 7)
+                    rows[key]["date"] = f"{later:%Y-%m-%d}"
+            found.append(key)
+            after = str(rows[key].get("date", ""))
+        return found
 
-    def follow(self, rows: Sequence[Any], record: dict[str, Any], choices: Mapping[str, Sequence[Any]]) -> None:
-        """Let a record, or a call, say what its rows say: where the first leg starts, and whether there is one back."""
-        if not rows or not isinstance(rows[0], Mapping):
+    def follow(self, told: Field, rows: list[Any], record: dict[str, Any], choices: Row) -> None:
+        """Let a record, or a call, say what its rows say: where the first leg starts, and whether there is one back.
+
+        Legs that are no records themselves are made to lead from where the record starts to where it ends.
+        """
+        if not rows or not isinstance(rows[0], dict):
             return
-        targets = (
-            self.records.get(kind_of_key(n, self.model.kinds)[0], {}).get(str(v), {}) for n, v in rows[0].items()
-        )
-        places = {f: v for target in targets for f, v in target.items() if f in choices and role_of(f) == "airport"}
+        linked = ((kind_of_key(name, self.model.kinds)[0], str(key)) for name, key in rows[0].items())
+        targets = [(self.model.kinds[n], r) for n, key in linked if n and (r := self.records[n].get(key))]
+        places = {f: row[f] for kind, row in targets for f in way_of(kind.fields) if f in choices and f in row}
         record |= places
         for name, options in choices.items() if places else ():
             way = [o for o in options if ("round" if len(rows) > 1 else "one") in str(o).lower()]
             if name in record and way and len(options) == 2:
                 record[name] = way[0]
-
-
-@dataclass(frozen=True, slots=True)
-class _Outline:
-    """What of a kind's fields has to agree with one another."""
-
-    person: bool
-    total: str
-    sums: tuple[str, ...]
-    """Groups and lists of numbers."""
-    times: tuple[str, ...]
-    past: tuple[str, ...]
-    """Dates that lie behind, the first of all left out."""
-    birth: str
-    prices: tuple[str, ...]
-    home: str
-    """The address."""
-    pointing: tuple[Field, ...]
-    """Fields that point at records."""
-
-
-@lru_cache(maxsize=64)
-def _outlines(model: WorldModel) -> dict[str, _Outline]:
-    return {kind.name: _outline(kind, model.kinds) for kind in model.kinds.values()}
-
-
-def _outline(kind: Kind, kinds: Mapping[str, Kind]) -> _Outline:
-    roles = {f.name: f.role for f in kind.fields.values()}
-    dates = [f for f, role in roles.items() if role in ("date", "moment") and f != "updated_at"]
-    birth = next((f for f in dates if _BIRTH.search(f)), "")
-    return _Outline(
-        person=kind.people
-        or any(f.role in _OF_PERSONS for t in kind.fields.values() for f in (t, *t.inner) if t.role != "items"),
-        total=next((f for f, role in roles.items() if "total" in f and role == "money"), ""),
-        sums=tuple(f.name for f in kind.fields.values() if f.inner and not f.link),
-        times=tuple(f for f, role in roles.items() if role == "time"),
-        past=tuple(f for f in dates if f != birth) if "date" not in kind.fields else (),
-        birth=birth,
-        prices=tuple(f for f, role in roles.items() if role == "money" and "price" in f),
-        home=next((f.name for f in kind.fields.values() if is_address(f)), ""),
-        pointing=tuple(f for f in kind.fields.values() if f.inner or f.link in kinds),
-    )
-
-
-def _like(kind: Kind, draw: Draw) -> Field:
-    """Let a key say what its record is: ``gift_card_0000000`` is no credit card."""
-    told = kind.fields.get("type") or kind.fields.get("method_type")
-    found = re.fullmatch(r"[a-z_]+_(\d+)", kind.key_like.example)
-    if not told or not told.options or not found:
-        return kind.key_like
-    prefix = str(value_of(told, draw, {})).lower().replace(" ", "_")
-    return replace(kind.key_like, example=f"{prefix}_{found[1]}")
+        if not targets and (ends := way_of({i.name: i for i in told.inner})):
+            start, end, via = record.get(ends[0]), record.get(ends[1]), rows[0][ends[1]]
+            del rows[1 if via in (start, end) else len(rows) :]
+            rows[0][ends[0]], rows[-1][ends[1]] = start or rows[0][ends[0]], end or rows[-1][ends[1]]
+            for earlier, later in pairwise(rows):
+                later[ends[0]] = earlier[ends[1]]
+            timetable(rows, [i.name for i in told.inner if i.role == "time"], derive(self.seed, "clock", repr(rows)))
 
 
 def add_note(model: WorldModel, record: dict[str, Any], text: str, kind: str, days: int) -> None:
@@ -280,23 +250,86 @@ def _depth(model: WorldModel, name: str) -> int:
     return depth
 
 
-def _agree(record: dict[str, Any], outline: _Outline, above: Mapping[str, Any], draw: Draw) -> None:
-    """Make the parts of one record agree: sums, prices of things of one name, counts, times."""
-    for name in outline.sums:
-        parts = record.get(name)
-        if not isinstance(parts, dict) or not all(type(v) in (int, float) for v in parts.values()):
+def timetable(rows: Sequence[dict[str, Any]], times: Sequence[str], seed: int) -> None:
+    """Give the legs of a journey times of one day, each later than the one before."""
+    quarters = sorted(shuffled(range(24, 88), seed)[: len(rows) * len(times)])
+    for row in rows:
+        row |= {f: f"{(q := quarters.pop(0)) // 4:02d}:{q % 4 * 15:02d}:00"[: len(str(row[f]))] for f in times}
+
+
+def _home(kind: Kind) -> str:
+    """Return the field that holds a record's address; empty for none."""
+    return next((f.name for f in kind.fields.values() if is_address(f)), "")
+
+
+def _moment(date: str, model: WorldModel) -> datetime:
+    """Return the day that a date names, now where it names none."""
+    try:
+        return datetime.fromisoformat(date[:19])
+    except ValueError:
+        return model.now
+
+
+def _birth(kind: Kind) -> str:
+    """Return the field that says since when a record is there; empty for none."""
+    return next((f.name for f in kind.fields.values() if f.role in _DATES and _BIRTH.search(f.name)), "")
+
+
+def agree(kind: Kind, record: dict[str, Any], above: Row, draw: Draw) -> None:
+    """Make the parts of one record agree with one another, and with what the record above says under the same name."""
+    called = str(record.get("name") or above.get("name"))
+    for told in kind.fields.values():
+        name = told.name
+        if told.role != "money" or not is_number(record.get(name)):
             continue
-        if outline.total:
-            signs = {n: -1 if re.search("credit|discount", n) else 1 for n in parts}
-            record[outline.total] = round(sum(signs[n] * v for n, v in parts.items()), 2)
-        else:
-            record[name] = dict(zip(parts, sorted(parts.values()), strict=True))  # the better class costs more
-    if outline.prices and (usual := usual_price(str(record.get("name") or above.get("name")))):
-        for name in outline.prices:
-            record[name] = max(round(usual * between(85, 120, *draw.at(name)) / 100) - 0.01, 0.99)
-    if outline.times:
-        record |= dict(zip(outline.times, sorted(record[f] for f in outline.times), strict=True))
+        if "price" in name and (usual := usual_price(called)):
+            record[name] = around(usual, draw, name)
+        elif is_number(above.get(name)) and not kind.catalogue:  # a refund is a part of what was paid
+            record[name] = round(above[name] * between(10, 50, *draw.at(name)) / 100, 2)
+    if _under_way(kind, record) and "date" in record:
+        record["date"] = f"{draw.now:%Y-%m-%d}"
+    add_up(kind, record)
     raise_totals(record)
+
+
+def _under_way(kind: Kind, record: Row) -> bool:
+    return str(record.get(kind.status)).lower() in load_words("world_values")["under_way"]
+
+
+def add_up(kind: Kind, record: dict[str, Any], bought: float | None = None) -> None:
+    """Let a total be the sum of its parts: what was bought, or else the record's own lines, and taxes and fees."""
+    money = [f.name for f in kind.fields.values() if f.role in ("money", "small") and is_number(record.get(f.name))]
+    base = next((f for f in money if "subtotal" in f), "")
+    total = next((f for f in money if "total" in f and f != base), "")
+    for told in kind.fields.values():
+        parts = record.get(told.name)
+        if told.role == "items" and isinstance(parts, list):
+            amounts = [_amount(told, row) for row in parts if isinstance(row, dict)]
+            bought = sum(amounts) if any(amounts) else bought
+        elif told.inner and not told.link and isinstance(parts, dict) and all(map(is_number, parts.values())):
+            if total:
+                bought = _signed(parts)
+            elif told.inner[0].role == "money":  # the better class costs more
+                record[told.name] = dict(zip(parts, sorted(parts.values()), strict=True))
+    if bought is None:
+        return
+    extras = {f: record[f] for f in money if _EXTRA.search(f) and f not in (base, total)}
+    record |= {f: round(bought, 2) for f in [base] if f} | {f: _signed({"": bought, **extras}) for f in [total] if f}
+
+
+def _signed(parts: Mapping[str, float]) -> float:
+    return round(sum(-v if _LESS.search(n) else v for n, v in parts.items()), 2)
+
+
+def _amount(told: Field, row: dict[str, Any]) -> float:
+    """Return what one line comes to, and let its own total say so."""
+    money = [i.name for i in told.inner if i.role == "money" and is_number(row.get(i.name))]
+    price = next((n for n in money if "price" in n), "")
+    if not price:
+        return float(row[money[0]]) if money else 0
+    many = next((row[i.name] for i in told.inner if _MANY_OF.search(i.name) and is_number(row.get(i.name))), 1)
+    row |= {n: round(row[price] * many, 2) for n in money if "total" in n}
+    return float(row[price] * many)
 
 
 def raise_totals(values: dict[str, Any]) -> None:
@@ -305,12 +338,20 @@ def raise_totals(values: dict[str, Any]) -> None:
         values[name] = max(v for f, v in values.items() if f.endswith(name[5:]) and type(v) is int)
 
 
-def set_dues(model: WorldModel, kind: Kind, record: dict[str, Any], seed: int, index: int) -> None:
-    """Let issue, due and period dates follow from the status: what is paid or overdue is of an earlier month."""
+def follow_status(model: WorldModel, kind: Kind, record: dict[str, Any], seed: int, index: int) -> None:
+    """Let dates follow from the status: what is paid or overdue is of an earlier month, and only what is suspended was."""
+    status = str(record.get(kind.status, "")).lower()
+    for told in kind.fields.values():
+        stems = {w[:5] for w in name_words(told.name)} if told.nullable and told.role in _DATES else set()
+        if stems and stems & {o.lower()[:5] for o in kind.statuses}:
+            since = model.now - timedelta(days=between(1, 20, seed, kind.name, index, told.name))
+            record[told.name] = f"{since:%Y-%m-%d}" if status[:5] in stems else None
+        if told.name.endswith("_status") and record.get(told.name) == "pending" and not told.options:
+            done = record.get(f"{told.name.removesuffix('_status')}_date")
+            record[told.name] = "completed" if done else "pending"
     if "due_date" not in record:
         return
-    late = str(record.get(kind.status, "")).lower() in _EARLIER
-    days = 31 + 30 * (index % 3) if late else 0
+    days = 31 + 30 * (index % 3) if status in _EARLIER else 0
     issued = model.now - timedelta(days=days + between(1, 9, seed, kind.name, index, "issued"))
     end = issued - timedelta(days=2)
     dates = {"issue_date": issued, "due_date": issued + timedelta(days=18)}
@@ -320,16 +361,22 @@ def set_dues(model: WorldModel, kind: Kind, record: dict[str, Any], seed: int, i
             parts |= {"start_date": f"{end - timedelta(days=29):%Y-%m-%d}", "end_date": f"{end:%Y-%m-%d}"}
 
 
-def _date_record(model: WorldModel, kind: Kind, record: dict[str, Any], outline: _Outline, draw: Draw) -> None:
-    """Put a record's dates in order: made before all that happened to it, last touched after that."""
-    now = model.now.isoformat(" ", "seconds")
-    known = sorted(str(record[f]) for f in outline.past if record.get(f) and str(record[f]) < now)
-    if outline.birth and isinstance(born := record.get(outline.birth), str):
-        days = between(200, 1500, *draw.at("born")) if kind.name == model.party else between(1, 20, *draw.at("born"))
+def _date_record(model: WorldModel, kind: Kind, record: dict[str, Any], above: Row, draw: Draw) -> None:
+    """Put a record's dates in order: made after what it belongs to, before all that happened to it, and last touched after that."""
+    now, birth = model.now.isoformat(" ", "seconds"), _birth(kind)
+    dates = (f.name for f in kind.fields.values() if f.role in _DATES and f.name not in (birth, "updated_at"))
+    known = sorted(d for f in dates if "date" not in kind.fields and (d := str(record.get(f) or now)) < now)
+    if birth and isinstance(born := record.get(birth), str):
+        earliest = str(above.get(_birth(model.kinds[kind.parent])) or "") if above else ""
+        days = between(*((200, 1500) if kind.name == model.party else (1, 20)), *draw.at("born"))
         if kind.name == model.party or (known and born > known[0]):
-            first = datetime.fromisoformat((known[0] if known else born)[:10]) - timedelta(days=days)
-            record[outline.birth] = f"{first:%Y-%m-%d}{born[10:]}"
-        known.append(record[outline.birth])
+            first = _moment(known[0] if known else born, model) - timedelta(days=days)
+            record[birth] = f"{first:%Y-%m-%d}{born[10:]}"
+        elif born < earliest:
+            start = _moment(earliest, model)
+            later = start + (model.now - start) * between(5, 95, *draw.at("born")) / 100
+            record[birth] = later.isoformat(" ", "seconds")[: len(born)]
+        known.append(record[birth])
     last = max(known, default="")
     moment = model.now - timedelta(days=between(1, 40, *draw.at("updated")), minutes=derive(*draw.at("minute")) % 700)
     record["updated_at"] = max(moment.isoformat(" ", "seconds"), last if len(last) > 10 else f"{last} 09:20:00")

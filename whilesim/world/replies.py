@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import cache, lru_cache
@@ -14,13 +13,12 @@ from whilesim.situations.tools import Tool
 from whilesim.world.deeds import Deed
 from whilesim.world.kinds import A_CODE, MADE_UP, describe_field, role_of
 from whilesim.world.model import WorldModel
-from whilesim.world.values import Draw, imitate, person_of, value_of
+from whilesim.world.values import ISO, Draw, imitate, person_of, value_of
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "array": (list,), "object": (dict,),
 }  # fmt: skip
 
-_ISO = re.compile(r"\d{4}-\d\d-\d\d")
 _PLAIN = frozenset({"type", "description", "title", "default", "enum", "items", "example", "examples", "example_value",
                     "properties", "required"})  # fmt: skip
 
@@ -49,8 +47,7 @@ def check_of(model: WorldModel, name: str) -> Checker:
             return None
         path = ".".join(map(str, error.absolute_path))
         if error.validator == "required":
-            path = next((n for n in error.validator_value if n not in error.instance), path)
-            return path, "is required"
+            return next((n for n in error.validator_value if n not in error.instance), path), "is required"
         return path or "arguments", shorten(error.message, 160)
 
     return check
@@ -75,13 +72,16 @@ def quick_test(schema: Any) -> Callable[[Any], bool] | None:
         inner = quick_test(schema.get("items"))
         return (lambda value: type(value) is list and all(map(inner, value))) if inner else None
     if schema["type"] == "object":
-        fields = {name: quick_test(told) for name, told in (schema.get("properties") or {}).items()}
-        needed = tuple(schema.get("required") or ())
-        return lambda value: (
-            type(value) is dict
-            and all(n in value for n in needed)
-            and all(n not in fields or ((test := fields[n]) is not None and test(v)) for n, v in value.items())
-        )
+        told, needed = schema.get("properties") or {}, set(schema.get("required") or ())
+        tests = {n: test for n, inner in told.items() if (test := quick_test(inner))}
+        if len(tests) < len(told):
+            return None
+
+        def whole(value: Any) -> bool:
+            fits = type(value) is dict and needed <= set(value)
+            return fits and all(test(value[n]) for n, test in tests.items() if n in value)
+
+        return whole
     return lambda value: type(value) in types and (not options or value in options)
 
 
@@ -139,8 +139,8 @@ class Filler:
         return [plain.fill(inner, row, name) for row in rows][: schema.get("maxItems")]
 
     def _object(self, schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
-        rows = value if isinstance(value, list) else [value]
-        found = next((r for r in rows[:1] if isinstance(r, Mapping)), {})
+        first = value[0] if isinstance(value, list) and value else value
+        found = first if isinstance(first, Mapping) else {}
         if shown := schema.get("properties"):
             return {n: self.fill(s, self._now(n, s, found, value), n) for n, s in shown.items()}
         return {f"{self._deed.kind or 'result'}s": value} if isinstance(value, list) else dict(found)
@@ -162,8 +162,7 @@ class Filler:
         told = describe_field(name or "value", schema, "")
         value = value_of(told, draw, person_of(draw) if role_of(name) != "name" else {})
         if type(value) in (int, float):
-            value = max(value, schema.get("minimum", value))
-            value = min(value, schema.get("maximum", value))
+            return min(max(value, schema.get("minimum", value)), schema.get("maximum", value))
         return value
 
 
@@ -212,7 +211,7 @@ class _Example:
             text = text.replace(old, str(new)) if len(old) > 3 else text
         days = next((v for a, v in self._arguments.items() if a.endswith("days") and type(v) is int), 0) or 14
         day = self._model.now + timedelta(days=days if role_of(name) in ("expiry", "future") else 0)
-        text = _ISO.sub(f"{day:%Y-%m-%d}", text)
+        text = ISO.sub(f"{day:%Y-%m-%d}", text)
         if MADE_UP.search(text):
             text = imitate(A_CODE, self._seed, self._tool, name, repr(self._arguments))
         return text

@@ -21,10 +21,11 @@ from whilesim.core.errors import InputError
 from whilesim.core.seeds import between, derive, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import fold
-from whilesim.world.kinds import Field, role_of
+from whilesim.world.kinds import Field, Kind, is_number, partners, role_of
 
-_ISO = re.compile(r"\d{4}-\d\d-\d\d")
+ISO = re.compile(r"\d{4}-\d\d-\d\d")
 _AHEAD = {"flight", "flights", "slot", "appointment", "availability", "time", "argument"}
+_ORDERED = ("date", "future", "moment", "time", "expiry", "money", "small", "count", "percent")
 PERSONAL = ("first_name", "last_name", "full_name", "dob", "email", "phone", "username")
 _ALNUM = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
@@ -59,11 +60,9 @@ def locale_lists(locale: str) -> Mapping[str, Any]:
         msg = f"no names are known for the locale {locale!r}. Type a language with or without a country: 'en_US', 'de_DE', 'pt_BR'."
         raise InputError(msg)
     lists: dict[str, Any] = {"code": code}
-    for part in ("person", "address"):
-        for folder in dict.fromkeys((base, code)):
-            path = root / folder / f"{part}.json"
-            if path.is_file():
-                lists |= json.loads(path.read_text(encoding="utf-8"))
+    folders = [root / folder for folder in dict.fromkeys((base, code))]
+    for path in (folder / f"{part}.json" for part in ("person", "address") for folder in folders):
+        lists |= json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return lists
 
 
@@ -158,7 +157,17 @@ def _shape(example: str) -> tuple[bool, str]:
     return bool(code), (re.match(r"\+\d+", example) or [""])[0]
 
 
-def key_of(kind: str, like: Field, draw: Draw, person: Mapping[str, str], taken: Mapping[str, Any]) -> str:
+def like_of(kind: Kind, draw: Draw) -> Field:
+    """Let a key say what its record is: ``gift_card_0000000`` is no credit card."""
+    told = kind.fields.get("type") or kind.fields.get("method_type")
+    found = re.fullmatch(r"[a-z_]+_(\d+)", kind.key_like.example)
+    if not told or not told.options or not found:
+        return kind.key_like
+    prefix = str(value_of(told, draw, {})).lower().replace(" ", "_")
+    return replace(kind.key_like, example=f"{prefix}_{found[1]}")
+
+
+def key_of(kind: str, like: Field, draw: Draw, person: Mapping[str, str], taken: Mapping[str, Any]) -> str | int:
     """Draw a key that nobody has: like the example, like a username, or letters and digits."""
     example = like.example
     for attempt in range(50):
@@ -178,22 +187,56 @@ def key_of(kind: str, like: Field, draw: Draw, person: Mapping[str, str], taken:
             letters = "".join(w[0] for w in kind.split("_")).upper()
             key = f"{letters}{between(10_000, 99_999, *names)}"
         if key not in taken:
-            return key
-    return f"{key}{len(taken)}"
+            break
+    else:
+        key = f"{key}{len(taken)}"
+    return int(key) if like.type in ("integer", "number") else key
 
 
 def value_of(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:
     """Draw the value of one field, in the type that its schema states."""
     if told.role == "group" or (told.inner and told.role != "items"):
-        return {i.name: value_of(i, draw, person) for i in told.inner}
+        return _parts_of(told, draw, person)
     if told.role == "items":
         count = between(1, 2, *draw.at(told.name))
         rows = [replace(draw, kind=f"{draw.kind}/{told.name}/{draw.index}", index=n) for n in range(count)]
         people = any(i.role in PERSONAL for i in told.inner)
         whole = person_of if people and any(i.role not in PERSONAL for i in told.inner) else _identity
         persons = [whole(row) if people else {} for row in rows]
-        return [{i.name: value_of(i, row, p) for i in told.inner} for row, p in zip(rows, persons, strict=True)]
+        return [_parts_of(told, row, p) for row, p in zip(rows, persons, strict=True)]
     return _typed(_plain_value(told, draw, person), told, draw)
+
+
+def _parts_of(told: Field, draw: Draw, person: Mapping[str, str]) -> dict[str, Any]:
+    parts = {i.name: value_of(i, draw, person) for i in told.inner}
+    if "name" in parts and (usual := usual_price(str(parts["name"]))):
+        parts |= {i.name: around(usual, draw, i.name) for i in told.inner if i.role == "money" and "price" in i.name}
+    set_apart(parts, {i.name: i for i in told.inner}, draw)
+    return parts
+
+
+def set_apart(values: dict[str, Any], told: Mapping[str, Field], draw: Draw) -> None:
+    """Let the two ends of one thing differ, and what is earlier or smaller come first; only the fields told are changed."""
+    for ends in partners(tuple(values)):
+        free = [f for f in ends if f in told and not told[f].link and told[f].role != "flag"]
+        for attempt in range(20):
+            first, last = (values[f] for f in ends)
+            if not free or None in (first, last):
+                break
+            if isinstance(first, dict) and isinstance(last, dict):
+                for inner in (i for i in told[free[-1]].inner if i.name in first and i.name in last):
+                    pair = {"start": first[inner.name], "end": last[inner.name]}
+                    set_apart(pair, {"start": inner, "end": inner}, draw)
+                    first[inner.name], last[inner.name] = pair.values()
+                break
+            ordered = told[free[-1]].role in _ORDERED and type(first) is type(last)
+            if first < last if ordered else first != last:
+                break
+            if ordered and first > last and len(free) == 2:
+                values[ends[0]], values[ends[1]] = last, first
+            else:
+                other = replace(draw, seed=derive(draw.seed, "other end", attempt))
+                values[free[-1]] = value_of(told[free[-1]], other, person_of(other))
 
 
 def _plain_value(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:
@@ -213,9 +256,18 @@ def _plain_value(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:
     return make(told, draw) if make else _words(told, draw, person)
 
 
+def _usual_range(told: Field, draw: Draw) -> list[int]:
+    """Return from how many hundredths to how many an amount goes: what a car is worth is no parking fee."""
+    usual = load_words("world_values")["amounts"]
+    words = (*reversed(told.name.split("_")), *draw.kind.split("/")[0].split("_"), "any")
+    return list(next(usual[w] for w in words if w in usual))
+
+
 def _count(told: Field, draw: Draw) -> int:
     if "limit" in told.name:
         return 5 * between(1, 10, *draw.at(told.name))
+    if "age" in told.name.split("_"):
+        return between(30, 79, *draw.at(told.name))
     return between(1, 3 if re.search("bag|quantity|passenger|guest", told.name) else 12, *draw.at(told.name))
 
 
@@ -231,20 +283,21 @@ def usual_price(name: str) -> float | None:
     return next((words[n][name] for n in ("things", *dict.fromkeys(words["named"].values())) if name in words[n]), None)
 
 
+def around(usual: float, draw: Draw, name: str) -> float:
+    """Draw a price near the usual one."""
+    return max(round(usual * between(85, 120, *draw.at(name)) / 100) - 0.01, 0.99)
+
+
 def _airports() -> list[str]:
     return list(load_words("world_values")["airports"])
 
 
 def _words(told: Field, draw: Draw, person: Mapping[str, str]) -> str:
     words, at = load_words("world_values"), draw.at(told.name)
-    last = told.name.split("_")[-1]
     if told.role in ("text", "title"):
-        listed = "titles" if told.role == "title" else "reasons" if "reason" in told.name else "sentences"
-        if listed == "sentences" and draw.kind.split("/")[0] in ("product", "item", "service", "meal"):
-            listed = "descriptions"
-        return str(pick(words[listed], *draw.at("subject")))
-    if told.role == "model":
-        return str(pick(words["devices"], *at))
+        ware = draw.kind.split("/")[0] in ("product", "item", "service", "meal")
+        plain = "reasons" if "reason" in told.name else "descriptions" if ware else "sentences"
+        return str(pick(words["titles" if told.role == "title" else plain], *draw.at("subject")))
     if told.role == "name" and draw.kind == "airport":
         return f"{words['airports'][_airports()[draw.index % len(_airports())]]} Airport"
     if told.role == "name":
@@ -261,7 +314,7 @@ def _words(told: Field, draw: Draw, person: Mapping[str, str]) -> str:
         n, shades, sizes = draw.index + derive(draw.seed, draw.kind), words["colours"], words["sizes"]
         return f"{shades[n % len(shades)]}, {sizes[n // len(shades) % len(sizes)]}"
     usual = words["words"]
-    return str(pick(usual.get(told.name) or usual.get(last) or usual["any"], *at))
+    return str(pick(usual.get(told.name) or usual.get(told.name.split("_")[-1]) or usual["any"], *at))
 
 
 def _date(told: Field, draw: Draw) -> str:
@@ -269,9 +322,9 @@ def _date(told: Field, draw: Draw) -> str:
     at = draw.at(told.name)
     number = derive(*at)
     if told.role == "time":
-        clock = f"{6 + number % 16:02d}:{15 * (number % 4):02d}:00"
+        clock = f"{6 + number % 16:02d}:{15 * (number // 16 % 4):02d}:00"
         return clock[:5] if told.example.count(":") == 1 else clock
-    if told.role == "expiry" and not _ISO.match(told.example):
+    if told.role == "expiry" and not ISO.match(told.example):
         return f"{1 + number % 12:02d}/{draw.now.year + 1 + number % 4}"
     ahead = told.role in ("future", "expiry") or bool(_AHEAD & set(re.split("[/_]", draw.kind)))
     days = 2 + number % 24 if ahead else -2 - number % 59
@@ -282,7 +335,7 @@ def _date(told: Field, draw: Draw) -> str:
 _MAKERS: dict[str, Callable[[Field, Draw], Any]] = {
     **dict.fromkeys(("date", "future", "moment", "expiry", "time"), _date),
     "switch": lambda f, d: pick(f.options or ("disabled", "enabled"), *d.at(f.name)),
-    **dict.fromkeys(("money", "ledger"), lambda f, d: between(400, 24_000, *d.at(f.name)) / 100),
+    **dict.fromkeys(("money", "ledger"), lambda f, d: between(*_usual_range(f, d), *d.at(f.name)) / 100),
     "small": lambda f, d: between(100, 1500, *d.at(f.name)) / 100,
     "count": _count,
     "flag": lambda f, d: derive(*d.at(f.name)) % 4 != 0,
@@ -293,6 +346,8 @@ _MAKERS: dict[str, Callable[[Field, Draw], Any]] = {
     "currency": lambda _f, d: load_words("world_values")["currencies"].get(locale_lists(d.locale)["code"], "USD"),
     "seat": lambda f, d: f"{between(2, 32, *d.at(f.name))}{pick('ABCDEF', *d.at(f.name))}",
     "airport": lambda f, d: pick(_airports(), *d.at(f.name)),
+    "model": lambda f, d: pick(load_words("world_values")["devices"], *d.at(f.name)),
+    "place": lambda f, d: place_of(replace(d, kind=f"{d.kind}/{f.name}"))["city"],
     "code": lambda f, d: "".join(pick(_ALNUM + _ALNUM.lower(), *d.at(f.name), n) for n in range(10)),
     "airline_code": lambda f, d: imitate(f.example or "HA100", *d.at(f.name)),
 }
@@ -302,17 +357,14 @@ def _typed(value: Any, told: Field, draw: Draw) -> Any:
     """Bring a value into the type that the schema states."""
     if told.options and told.role == "choice":
         return int(value) if told.type == "integer" and str(value).lstrip("-").isdigit() else value
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if told.type in ("integer", "number") and not number:
+    if told.type in ("integer", "number") and not is_number(value):
         return between(1, 5 if role_of(told.name) != "money" else 200, *draw.at(told.name))
     if told.type == "integer":
         return int(value)
     if told.type == "boolean" and not isinstance(value, bool):
         return derive(*draw.at(told.name)) % 2 == 0
-    if told.type == "string" and (number or isinstance(value, bool)):
+    if told.type == "string" and isinstance(value, (int, float)):
         return ("yes" if value else "no") if isinstance(value, bool) else str(value)
     if told.type == "array" and not isinstance(value, list):
         return [value] if value not in ("", None) else []
-    if told.type == "object" and not isinstance(value, dict):
-        return {}
-    return value
+    return {} if told.type == "object" and not isinstance(value, dict) else value

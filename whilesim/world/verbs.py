@@ -38,12 +38,9 @@ def spoken_verb(tool: Tool) -> list[str]:
 @cache
 def deed_of_verb() -> dict[str, str]:
     """Return verb to deed; of a verb in several lists the first list counts."""
-    table: dict[str, str] = {}
-    for deed, verbs in load_words("world_verbs").items():
-        if deed not in ("person", "nouns_too", "tail_nouns", "handoff"):
-            for verb in verbs:
-                table.setdefault(str(verb), deed)
-    return table
+    other = ("person", "nouns_too", "tail_nouns", "handoff")
+    lists = [(deed, verbs) for deed, verbs in load_words("world_verbs").items() if deed not in other]
+    return {str(verb): deed for deed, verbs in reversed(lists) for verb in verbs}
 
 
 def read_name(tool: Tool) -> Phrase:
@@ -68,14 +65,12 @@ def _read_name(name: str, description: str, effect: str) -> Phrase:
 
 
 def _is_plural(nouns: list[str]) -> bool:
-    never = {"details", "status", "types", *load_words("world_verbs")["tail_nouns"]}
-    told = [n for n in nouns if n not in never]
+    told = [n for n in nouns if n not in ("details", "status", "types", *load_words("world_verbs")["tail_nouns"])]
     return bool(told) and singular(told[-1]) != told[-1]
 
 
 def _verb_at(parts: list[str], table: dict[str, str], lists: Any) -> tuple[int, int]:
-    order = [0, len(parts) - 1, *range(1, len(parts) - 1)]
-    for at in order:
+    for at in [0, len(parts) - 1, *range(1, len(parts) - 1)]:
         for size in (2, 1):
             if at + size <= len(parts) and "_".join(parts[at : at + size]) in table:
                 word, after = parts[at], parts[at + 1 : at + 2]
@@ -86,19 +81,13 @@ def _verb_at(parts: list[str], table: dict[str, str], lists: Any) -> tuple[int, 
 
 
 def _verb_of_description(description: str, table: dict[str, str]) -> str:
-    for word in words(description)[:6]:
-        for stem in (word, word[:-1], word[:-2], word[:-3], word[:-1] + "e", word[:-2] + "e"):
-            if len(stem) > 1 and stem in table:
-                return stem
-    return ""
+    ways = ((w, w[:-1], w[:-2], w[:-3], w[:-1] + "e", w[:-2] + "e") for w in words(description)[:6])
+    return next((stem for stems in ways for stem in stems if len(stem) > 1 and stem in table), "")
 
 
 def _agree(deed: str, effect: str, verb: str) -> str:
     """Let the tool's effect decide between reading and writing."""
-    if effect in ("handoff", "compute"):
+    if effect in ("handoff", "compute", "read"):
         return effect
-    if effect == "read":
-        return "read"
-    if deed in ("read", "compute"):
-        return "create" if verb in ("test", "estimate", "sum") else "update"
-    return deed
+    writes = "create" if verb in ("test", "estimate", "sum") else "update"
+    return writes if deed in ("read", "compute") else deed

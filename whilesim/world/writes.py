@@ -17,13 +17,15 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, singular
-from whilesim.world.deeds import Deed, read_deed, shown_names
+from whilesim.world.deeds import Deed, Kinds, read_deed, shown_names
 from whilesim.world.kinds import Kind, find_field, is_parameter, is_value, kind_of_key, match_kind, properties, role_of
 from whilesim.world.spec import Action
 from whilesim.world.verbs import Phrase
 
+Schemas = Mapping[str, Mapping[str, Any]]
 
-def infer_deed(tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str, facts: PolicyFacts) -> Deed:
+
+def infer_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, facts: PolicyFacts) -> Deed:
     """Read what one tool does: from its name and arguments, its description, its section of the policy, its verb."""
     if phrase.deed in ("handoff", "compute"):
         action: Action = "handoff" if phrase.deed == "handoff" else "compute"
@@ -41,14 +43,14 @@ def infer_deed(tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str
     return _write(tool, phrase, kinds, party, keys, facts)
 
 
-def own_key(argument: str, phrase: Phrase, kinds: Mapping[str, Kind]) -> str:
+def own_key(argument: str, phrase: Phrase, kinds: Kinds) -> str:
     """Return the kind that an argument called ``id`` or ``key`` alone names: the one in the tool's name."""
     noun = match_kind(phrase.nouns, kinds)
     return noun if noun and kinds[noun].key == argument else ""
 
 
 def infer_own_deed(
-    tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], agent: Mapping[str, Deed], facts: PolicyFacts
+    tool: Tool, phrase: Phrase, kinds: Kinds, agent: Mapping[str, Deed], facts: PolicyFacts
 ) -> Deed | None:
     """Read what a tool of the customer's own does where it names no record: it acts on one device, or answers the agent.
 
@@ -75,19 +77,15 @@ def infer_own_deed(
 
 def _target(tool: Tool, phrase: Phrase, party: str, keys: Mapping[str, str]) -> str:
     """Return the argument that names the record a write works on; empty for none."""
-    arguments = properties(tool)
-    single = [a for a in keys if not is_value(a, arguments[a])]
+    single = [a for a in keys if not is_value(a, properties(tool)[a])]
     others = [a for a in single if keys[a] != party] or single
     for word in pattern("of_kind").findall(tool.description.split(".")[0]) if len(others) > 1 else ():
         if match := [a for a in others if keys[a].split("_")[-1] == singular(word.lower())]:
             return match[0]
-    named = [a for a in others if match_kind(phrase.nouns, [keys[a]])]
-    return next(iter(named or others), "")
+    return next((a for a in others if match_kind(phrase.nouns, [keys[a]])), next(iter(others), ""))
 
 
-def _write(
-    tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str, keys: Mapping[str, str], facts: PolicyFacts
-) -> Deed:
+def _write(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[str, str], facts: PolicyFacts) -> Deed:
     arguments, noun = properties(tool), match_kind(phrase.nouns, kinds)
     key = _target(tool, phrase, party, keys)
     unnamed = bool(noun) and noun not in keys.values() and keys.get(key) == party and kinds[noun].key not in arguments
@@ -102,17 +100,15 @@ def _write(
     if creates or loose:
         return _creation(tool, phrase, kinds, party, keys, after if phrase.deed == "status" else "")
     parent = kinds[kind].parent if kind in kinds else ""
-    owners = (a for a, k in keys.items() if a != key and k in (party, parent) and not is_value(a, arguments[a]))
-    owner = next(owners, "")
+    owners = {party, parent} - {kind}
+    owner = next((a for a in keys if a != key and keys[a] in owners and not is_value(a, arguments[a])), "")
     if phrase.deed == "delete" and (key or noun) and not [a for a in arguments if a not in keys]:
         why = f"verb {phrase.verb!r} removes"
         return Deed(tool=tool.name, action="delete", verb=phrase.verb, kind=kind, key=key, owner=owner, why=why)
     return _change(tool, phrase, kinds.get(kind) or Kind(name=kind, key=""), after, facts, key=key, owner=owner)
 
 
-def _creation(
-    tool: Tool, phrase: Phrase, kinds: Mapping[str, Kind], party: str, keys: Mapping[str, str], after: str
-) -> Deed:
+def _creation(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[str, str], after: str) -> Deed:
     arguments, noun = properties(tool), match_kind(phrase.nouns, kinds)
     plain = "_".join(n for n in phrase.nouns if n not in load_words("world_nouns")["never"])
     name = noun if noun and noun not in keys.values() else plain or phrase.verb or "entry"
@@ -132,7 +128,7 @@ def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFac
     arguments, told = properties(tool), f"{tool.description}\n{sections_of(phrase, facts)}"
     free = [a for a in arguments if a not in (key, owner) and not is_parameter(a)]
     about = [n for n in phrase.nouns if n not in kind.name.split("_") and n not in ("pending", "mode")]
-    sets, adds, checks, swaps = _targets(phrase, kind, after, told, {a: arguments[a] for a in free}, about)
+    targets = _targets(phrase, kind, after, told, {a: arguments[a] for a in free}, about)
     fixed: dict[str, Any] = dict.fromkeys(pattern("records").findall(tool.description), "@now")
     fixed |= {name: None for name in pattern("clears").findall(tool.description) if "_" in name}
     toggles = ""
@@ -144,24 +140,21 @@ def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFac
             fixed[name] = f"@{phrase.deed}"
     if kind.single and not key and after:
         fixed[f"{'_'.join(phrase.nouns) or 'session'}_status"], after = after, ""
-    if not (after or sets or adds or fixed or toggles or swaps):
+    if not (after or fixed or toggles or any(targets[way] for way in ("sets", "adds", "swaps"))):
         fixed[f"last_{phrase.verb}_at"] = "@now"
     sole = pattern("sole").search(tool.description)
     return Deed(
         tool=tool.name, action="change", verb=phrase.verb, kind=kind.name, key=key, owner=owner, after=after, fixed=fixed,
-        before=statuses_before(tool, phrase, kind, facts), sets=sets, adds=adds, checks=checks, swaps=swaps, toggles=toggles,
+        before=statuses_before(tool, phrase, kind, facts), toggles=toggles, **targets,
         once=bool(pattern("once").search(told)), sole=spell(sole[2], kind) if sole else "", guessed=not key,
         why="the description or the policy says the status afterwards" if after and phrase.deed != "status" else f"verb {phrase.verb!r}",
     )  # fmt: skip
 
 
-def _targets(
-    phrase: Phrase, kind: Kind, after: str, told: str, free: Mapping[str, Any], about: Sequence[str]
-) -> tuple[dict[str, str], dict[str, str], dict[str, str], dict[str, str]]:
+def _targets(phrase: Phrase, kind: Kind, after: str, told: str, free: Schemas, about: Sequence[str]) -> dict[str, Any]:
     """Return what each argument does: is written, is added, is checked, takes the place of list members."""
-    sets: dict[str, str] = {}
-    adds: dict[str, str] = {}
-    checks: dict[str, str] = {}
+    made: dict[str, dict[str, str]] = {"sets": {}, "adds": {}, "checks": {}, "swaps": {}}
+    sets, adds, checks, swaps = made.values()
     for a, schema in free.items():
         numeric = schema.get("type") in ("number", "integer")
         own = find_field(kind, a)
@@ -176,9 +169,11 @@ def _targets(
         else:
             bare = len(free) == 1 and about and role_of(a) == "word" and a not in about and "_" not in a
             sets[a] = own or ("_".join(about) if bare else a.removeprefix("new_"))
-    pairs = (a for a in sets if phrase.deed == "update" and a.startswith("new_") and a[4:] in sets)
-    swaps = {a: f for a in pairs if (f := _list_of(kind, a))}
-    return {a: f for a, f in sets.items() if a not in swaps and f"new_{a}" not in swaps}, adds, checks, swaps
+    for a in [a for a in sets if phrase.deed == "update" and a.startswith("new_") and a[4:] in sets]:
+        if listed := _list_of(kind, a):
+            swaps[a] = listed
+            del sets[a], sets[a[4:]]
+    return made
 
 
 def _list_of(kind: Kind, argument: str) -> str:
@@ -230,10 +225,9 @@ def statuses_before(tool: Tool, phrase: Phrase, kind: Kind, facts: PolicyFacts) 
                 return spelled
         before = rf"\b(?:an?|some \w+ of a) {{}} {kind.name}\b"
         said = text[:120].lower()
-        called = (re.search(before.format(re.escape(o.lower())), said) or o.lower() in phrase.nouns for o in options)
-        named = (o for o, one in zip(options, called, strict=True) if one)
-        if adjectives := tuple(named):
-            return adjectives
+        spoken = [(o, re.escape(o.lower())) for o in options]
+        if named := tuple(o for o, w in spoken if re.search(before.format(w), said) or o.lower() in phrase.nouns):
+            return named
     return ()
 
 
@@ -242,8 +236,5 @@ def sections_of(phrase: Phrase, facts: PolicyFacts) -> str:
     said = {w[:6] for w in (phrase.verb, *phrase.nouns)}
     if phrase.verb in ("update", "change", "edit"):
         said.add("modify")
-    return "\n".join(
-        body
-        for heading, body in facts.sections
-        if len(words := [singular(w.lower()) for w in name_words(heading)]) > 1 and all(w[:6] in said for w in words)
-    )
+    heads = [(body, [singular(w.lower())[:6] for w in name_words(heading)]) for heading, body in facts.sections]
+    return "\n".join(body for body, words in heads if len(words) > 1 and said.issuperset(words))
