@@ -20,6 +20,10 @@ from whilesim.situations.norms import language_of, sentences, unit
         ("Prefer tools over your own memory", True),
         ("Escort them to the door", True),
         ("Issue refunds only on Fridays", True),
+        ("If it is late, wet or lost, tell them to call", True),
+        ("If they want to cancel, change, or return an item", False),
+        ("Anything else (grades, health) is out of scope: politely decline", True),
+        ("Still off -> order a new modem", True),
         ("Issue status", False),
         ("Order, invoice, receipt", False),
         ("Clear and friendly", False),
@@ -31,7 +35,7 @@ from whilesim.situations.norms import language_of, sentences, unit
     ],
 )
 def test_orders_are_told_from_nouns(text, ordered):
-    assert unit(text).orders is ordered
+    assert bool(unit(text).orders) is ordered
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,13 @@ DIALECTS = {
         }
     ],
     "smolagents": [{"name": "find_parcel", "description": "Find a parcel.", "inputs": {"parcel_id": {"type": "string"}}}],
+    "cohere": [
+        {
+            "name": "find_parcel",
+            "description": "Find a parcel.",
+            "parameter_definitions": {"parcel_id": {"type": "str", "required": True}},
+        }
+    ],
     "bfcl": [{**PLAIN, "parameters": {**SCHEMA, "type": "dict"}}],
     "toolbench": [
         {
@@ -310,6 +317,64 @@ def test_a_description_that_is_an_id_counts_too():
     }
     properties = {name: {"type": "string", "description": text} for name, text in said.items()}
     assert one([{"name": "x", "parameters": {"type": "object", "properties": properties}}]).id_arguments == ("a", "c")
+
+
+SAID = {
+    True: [
+        "Number of the contract",
+        "Circuit reference, like CBUK12345678",
+        "Code printed on the gift card.",
+        "Numéro du bail",
+        "Nummer der Rechnung",
+        "Asset, e.g. AST-00912",
+        "Licence plate, which identifies the vehicle",
+        "Token that stands for the card",
+        "pi_...",
+    ],
+    False: [
+        "Phone number of the customer",
+        "Number of the items",
+        "Colour code",
+        "Code painted on the shelf",
+        "Format, e.g. ISO8601",
+        "The key of the scale",
+        "Unit that stands for the price",
+    ],
+}
+
+
+@pytest.mark.parametrize(("is_key", "said"), [(is_key, said) for is_key in SAID for said in SAID[is_key]])
+def test_a_description_that_names_a_key_or_shows_one_makes_its_argument_an_id(is_key, said):
+    properties = {"a": {"type": "string", "description": said}}
+    tool = one([{"name": "x", "parameters": {"type": "object", "properties": properties}}])
+    assert bool(tool.id_arguments) == is_key
+
+
+def test_what_counts_is_no_key():
+    properties = {
+        "quantity": {"type": "integer", "description": "Number of the product to add"},
+        "episode_no": {"type": "integer"},
+        "with_references": {"type": "boolean"},
+        "order_no": {"type": "integer"},
+    }
+    assert one([{"name": "x", "parameters": {"type": "object", "properties": properties}}]).id_arguments == (
+        "order_no",
+    )
+
+
+def test_an_argument_without_a_word_is_a_key_where_another_tool_calls_it_one():
+    def tool(name: str, about: dict[str, str]) -> dict[str, Any]:
+        properties = {"ticket": {"type": "string", **about}}
+        return {"name": name, "parameters": {"type": "object", "properties": properties}}
+
+    told, silent, other = parse_tools(
+        [
+            tool("show", {"description": "Number of the ticket"}),
+            tool("close", {}),
+            tool("write", {"description": "Text"}),
+        ]
+    )
+    assert [t.id_arguments for t in (told, silent, other)] == [("ticket",), ("ticket",), ()]
 
 
 def test_what_a_source_shows_of_replies_is_kept():

@@ -19,7 +19,10 @@ CASES = {
         x | Use this tool when you need to look up an order | x | Ruft den Bestellstatus ab | x | Consulta el saldo
         x | 查询订单状态 | x | 注文の状態を取得します | consultar_pedido | | bestellung_abrufen |
         place_details | | post_details | | password_reset_check | | block_list | | filter_offers |
-        store_locator | | activity_log | | message_history | | cart_view |""",
+        store_locator | | activity_log | | message_history | | cart_view |
+        x | Unpaid invoices of a customer | tarifas | Tarifas para un trayecto | get_manager | Gets the manager of an employee
+        x | Finds a song and returns the title | tell_time | Tells the time in a city | check_in_date |
+        get_answer | Sends a GET request to the server and keeps it | quote_price | Quotes a price""",
     "write": """issue_refund | Issue a refund
         refund_order | | return_item | Starts a return | book_flight | | report_lost_card | Reports a lost card
         check_in_passenger | | checkInGuest | Checks in a guest | log_out | | transfer_funds | Transfer funds between accounts
@@ -32,6 +35,9 @@ CASES = {
         x | 注文をキャンセルします | cancelar_pedido | | rechnung_erstellen | | annuler_commande | | lock_card |
         refund_request | Creates a refund request | select_seat | Select a seat | transfer_points | Transfer points
         mailing_list_create | | place_bid | | post_comment | | lock_card |
+        x | Finds a song and plays it | tell_kitchen | Tells the kitchen about an allergy | display.set_brightness |
+        shipping_address | Changes the place that a parcel goes to | send_agent_report |
+        x | Notifies the customer that an agent will call | x | Pauses a line; nobody takes over the number
         frobnicate | | approve | Asks the manager for approval of a discount""",
     "handoff": """escalate | | escalate_to_manager | | handoff_to_agent | | hand_off | | transfer_to_human |
         transfer_to_billing | Transfer to the billing agent | call_supervisor | | contact_support | Contact support
@@ -39,6 +45,7 @@ CASES = {
         assist | Connects the customer with a live support agent | assist | Hand the conversation over to a human
         forward_call | Forward the call to a human agent | 转人工客服 | | route_to_department |""",
     "compute": """calculate_premium | Calculate a premium
+        x | Works out the monthly rate from principal, rate and term | calculer | Calcule la part
         convert_currency | Convert an amount | think | Use the tool to think something over""",
 }
 
@@ -109,3 +116,12 @@ def test_what_computes_with_a_record_reads_it():
     properties = {"order_id": {"type": "string"}}
     tool = parse_tools([{"name": "calculate_refund", "parameters": {"type": "object", "properties": properties}}])[0]
     assert tool.effect == "read"
+
+
+def test_a_tool_that_takes_only_numbers_and_says_nothing_else_computes():
+    properties = {"height": {"type": "number"}, "weight": {"type": "integer"}}
+    parameters = {"type": "object", "properties": properties}
+    assert parse_tools([{"name": "bmi", "parameters": parameters}])[0].effect == "compute"
+    assert parse_tools([{"name": "set_size", "parameters": parameters}])[0].effect == "write"
+    properties["order_id"] = {"type": "integer"}
+    assert parse_tools([{"name": "bmi", "parameters": parameters}])[0].effect == "write"

@@ -22,17 +22,9 @@ from whilesim.situations.tools import Tool
 TOOL_CONDITIONS = ("success", "timeout", "malformed", "stale", "permission_denied")
 WORLD_STATES = ("exists", "missing", "already_acted_on", "duplicate", "partially_completed")
 STANCES = (
-    "ordinary",
-    "hurried",
-    "unsure",
-    "mistaken",
-    "ambiguous",
-    "talkative",
-    "insistent",
-    "upset",
-    "boundary_testing",
-    "adversarial",
-)
+    "ordinary", "hurried", "unsure", "mistaken", "ambiguous",
+    "talkative", "insistent", "upset", "boundary_testing", "adversarial",
+)  # fmt: skip
 HISTORIES = ("fresh", "prior_failure", "prior_partial_action", "contradicts_earlier", "repeat_visit")
 PLAYED = {"tool_condition": TOOL_CONDITIONS, "world_state": WORLD_STATES, "stance": STANCES, "history": HISTORIES}
 """Axes whose values have a behaviour in the inferred world and the templates."""

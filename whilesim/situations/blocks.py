@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from whilesim.core.templates import load_words
-from whilesim.situations.norms import Unit, language_of, unit
+from whilesim.situations.norms import RUN_IN, Unit, language_of, unit
 
 BlockKind = Literal["heading", "paragraph", "item", "row", "quote"]
 
@@ -101,7 +101,7 @@ class _Reader:
                 self._row(number, line, start)
             elif line[0] == ">":
                 self._quote(line, start)
-            elif item and not self._is_numbered_title(number, item):
+            elif item and not (item["mark"] and self._is_numbered_title(number, item)):
                 self._item(item, start, indent)
             elif item:
                 self._head(8 + item["mark"].count("."), start + item.end(), start + len(line))
@@ -164,7 +164,8 @@ class _Reader:
 
     def _item(self, item: re.Match[str], start: int, indent: int) -> None:
         numbered = re.search(r"\w", item["mark"]) is not None and "[" not in item["mark"]
-        self.group += not self.items  # bullets at the indent of an open number stand under it
+        self.group += not self.items or (self.items[0][0] > indent and self.items[0][1] != numbered)
+        # bullets at the indent of an open number stand under it
         self.items = [i for i in self.items if i[0] < indent or (i[0] == indent and i[1] and not numbered)]
         block = self._add("item", start + item.end(), start + len(item.string), mark=item["mark"])
         self.items.append((indent + max(0, item.start("letter")), numbered, block))  # '6.1 (a)' stands beside '(b)'
@@ -210,7 +211,8 @@ class _Reader:
             return bool(dotted) or (chapter and after["mark"][:1] != mark[:1] and after["mark"][0] < _EMOJI)
         start, follows = self.lines[later]
         indented = self.text[start - 1 : start] in (" ", "\t")
-        return not indented and (follows[0] not in "#|" or mark[0] == "§")
+        numbered = mark[0] == "§" or any(level == 8 for level, _ in self.above)  # as the heading before it
+        return not indented and (numbered or follows[0] not in "#|")
 
     def _ends_list(self, mark: str) -> bool:
         """Say whether a number is the next one of the list that the line before belongs to."""
@@ -232,7 +234,8 @@ class _Reader:
             return _shouts(said.text)
         if said.text.endswith(_COLON):
             return later[0] not in "|>"
-        return self._is_title_like(line) and (line[0].isupper() or not line[0].isascii())
+        first = not self.blocks and not (said.orders or said.hands_off or said.main_has("must"))
+        return self._is_title_like(line, firm=first) and (line[0].isupper() or not line[0].isascii())
 
     def _is_title_like(self, body: str, *, firm: bool = False) -> bool:
         """Say whether a text could be a heading; with ``firm`` its mark says so, whatever its words order."""
@@ -253,7 +256,8 @@ _QUOTED = re.compile(r"\n[ \t]*>")
 
 def clean(text: str) -> str:
     """Return the text on one line, emphasis and link targets left out; names with underscores stay."""
-    return " ".join(_MARKUP.sub("", _QUOTED.sub(" ", _LINK.sub(r"\1", text))).split())
+    labelled = re.sub(rf"\A{RUN_IN.pattern}(?=\s)", r"\2:", _QUOTED.sub(" ", _LINK.sub(r"\1", text)))
+    return " ".join(_MARKUP.sub("", labelled).split())
 
 
 def cells(line: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Dialects: where each way of writing tool schemas keeps name, description and arguments.
 
-OpenAI (wrapped, bare, Responses), Anthropic, MCP, Gemini, LangChain, BFCL, ToolBench: they
+OpenAI (wrapped, bare, Responses), Anthropic, MCP, Gemini, LangChain, BFCL, Cohere, ToolBench: they
 differ in the name of a key and in the boxes around the list.
 """
 
@@ -24,7 +24,8 @@ _NAMES = ("name", "api_name", "function_name", "tool_name", "title")
 _DESCRIPTIONS = ("description", "api_description", "desc", "summary")
 _ARGUMENTS = (
     "parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema", "args_schema",
-    "arguments", "inputs", "args", "schema",
+    "parameter_definitions", "parameterDefinitions", "input_parameters", "inputParameters", "params", "arguments", "inputs",
+    "args", "schema",
 )  # fmt: skip
 _PARTS = (*_DESCRIPTIONS, *_ARGUMENTS)
 _OUTSIDE = ("effect", "x-effect", "annotations")  # beside OpenAI's "function"

@@ -28,6 +28,7 @@ from whilesim.situations.roles import (
 )
 
 _COLON = (":", "：")
+_EXCEPTIONS = ("exception", "hard_exception")
 _TRAILING = re.compile(r"[;,；，](?:\s+(?:and|or|und|oder|y|o|e|ou|et))?$")
 
 
@@ -41,13 +42,8 @@ class Draft:
     """The words with heading, lead-in and exception."""
     kind: ClauseKind
     block: Block
-    start: int
-    end: int
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Start and end in the document's text."""
-        return self.start, self.end
+    place: tuple[int, int]
+    """Start and end in the document's text."""
 
     @property
     def section(self) -> str:
@@ -62,7 +58,7 @@ def draft_clauses(text: str) -> list[Draft]:
     for index, block in enumerate(drafter.blocks):
         if block not in drafter.done:
             drafter.read(index, block)
-    return sorted(drafter.drafts, key=lambda d: (d.start, d.end))
+    return sorted(drafter.drafts, key=lambda d: d.place)
 
 
 @dataclass(slots=True)
@@ -78,9 +74,9 @@ class _Drafter:
     title: str = ""
 
     def __post_init__(self) -> None:
-        tops = [b for b in self.blocks if b.level == 1]
-        if len(tops) == 1 and self.blocks[0] is tops[0]:
-            self.title = tops[0].headings[-1]
+        top, *others = self.blocks or [Block("paragraph", 0, 0)]
+        if top.level in (1, 7) and all(not b.level or b.level > top.level for b in others):
+            self.title = top.headings[-1]
 
     def _said(self, start: int, end: int) -> Unit:
         return unit(clean(self.text[start:end]), self.language)
@@ -89,8 +85,7 @@ class _Drafter:
         return self._said(block.start, block.end)
 
     def _sentences(self, start: int, end: int) -> list[tuple[Unit, int, int]]:
-        found = sentences(self.text[start:end])
-        return [(self._said(start + s, start + e), start + s, start + e) for s, e in found]
+        return [(self._said(start + s, start + e), start + s, start + e) for s, e in sentences(self.text[start:end])]
 
     def _role(self, block: Block, lead: Lead) -> str:
         """Return the role of the label or of the innermost heading that has one.
@@ -117,22 +112,18 @@ class _Drafter:
         else:
             self._prose(index, block, role, lead)
 
-    def _is_speech(self, said: Unit, block: Block) -> bool:
-        return block.kind == "quote" and shared("to_customer").search(said.text) is not None
-
     def _lead(self, said: Unit, above: Lead = NO_LEAD) -> Lead:
         kind: LeadType = "facts" if TOOL_LINE.match(said.text) else lead_type(said)
-        role = role_of(said.text) if kind == "label" else ""
+        role = role_of(re.sub(r"\s*\([^()]*\)$", "", said.text)) if kind == "label" else ""
         chain = (*above.above, above.text) if above.text else ()
-        return Lead(
-            said.text.rstrip(" .:：。"), above.type if kind == "label" else kind, role, above.consequence, chain
-        )
+        kind = above.type if kind == "label" else kind
+        return Lead(said.text.rstrip(" .:：。"), kind, role, above.consequence, chain)
 
     def _announce(self, index: int, said: Unit) -> bool:
         """Keep a sentence as the lead-in of the list that follows its block; false when it is none."""
         after = self.blocks[index + 1 : index + 2]
         marks = re.match(r"\W*", said.text[::-1])  # from the end: a search would try every place
-        ended = marks and re.search(r"[.!?。！？]", marks[0]) and not shared("announces").search(said.text)
+        ended = marks and re.search(r"[.!。！]", marks[0]) and not shared("announces").search(said.text)
         if not after or after[0].kind not in ("item", "row", "quote") or (ended and not said.text.endswith(_COLON)):
             return False
         lead = self._lead(said)
@@ -154,28 +145,27 @@ class _Drafter:
         for said, start, end in parts:
             mission, above = mission or said.starts("persona"), asked
             asked = Lead(said.text, "label") if said.text.endswith(("?", "？", "؟")) else lead
-            if self._joins(block, said, end) or self._is_speech(said, block):
+            spoken = block.kind == "quote" and shared("to_customer").search(said.text)
+            if spoken or self._joins(block, said, end):
                 continue
             apart = role in ("meta", "facts", "tools", "script")
             manner = any(shared("manners").search(h) for h in block.headings[-1:]) and said.length <= 12
-            closing = (
-                block is self.blocks[-1] and role in ("tools", "facts") and said.orders
-            )  # a last word to the agent
-            taken = accepts_fact(said, role) if apart and not closing else accepts_prose(said, mission=mission)
-            if taken or (manner and not said.excluded()):
+            last = block is self.blocks[-1] and role in ("tools", "facts") and said.orders  # a word to the agent
+            taken = accepts_fact(said, role) if apart and not last else accepts_prose(said, mission=mission)
+            asks = role == "handoff" and said.starts("if")  # 'When do I call my lead?' 'When the line drops.'
+            if taken or ((manner or asks) and not said.excluded()):
                 self._add(block, said, start, end, above)
 
     def _item(self, block: Block, role: str, lead: Lead) -> None:
         said, end = self._whole(block), block.end
-        if self._is_speech(said, block) or (not block.children and self._joins(block, said, block.end)):
+        if not block.children and self._joins(block, said, block.end):
             return
         if block.children:
             self.leads[block] = self._lead(said, lead)
             if said.text.endswith(_COLON):  # its last sentence belongs to the items below
                 end = self._sentences(block.start, block.end)[-1][1]
-            elif block.children[0].kind == "item" and (
-                not said.strong or said.length < 4 or role_of(said.text) == "forbid"
-            ):
+            hangs = shared("conditional").fullmatch(said.text.rsplit(" ", 1)[-1]) or role_of(said.text) == "forbid"
+            if end == block.end and block.children[0].kind == "item" and (hangs or not said.strong or said.length < 4):
                 end = block.start
         for start, stop in self._rules_in(block.start, end):
             part = self._said(start, stop)
@@ -185,10 +175,8 @@ class _Drafter:
     def _rules_in(self, start: int, end: int) -> list[tuple[int, int]]:
         """Return an item whole, or in parts when two or more sentences are rules on their own; facts left out."""
         parts = self._sentences(start, end)
-        alone = [
-            (said.strong or said.main_has("statement")) and not said.starts("anaphor", "exception")
-            for said, _, _ in parts
-        ]
+        whole = [said.strong or said.main_has("statement") for said, _, _ in parts]
+        alone = [w and not said.starts("anaphor", *_EXCEPTIONS) for w, (said, _, _) in zip(whole, parts, strict=True)]
         rules: list[tuple[int, int]] = []
         growing, firm = False, False
         for (said, first, last), strong in zip(parts, alone, strict=True):
@@ -203,21 +191,20 @@ class _Drafter:
 
     def _row(self, block: Block, role: str, lead: Lead) -> None:
         values = [clean(cell) for cell in cells(self.text[block.start : block.end])]
-        said = unit(" ".join(values), self.language)
+        said = unit("; ".join(values), self.language)
         schema = block.header and all(not h or shared("schema_headers").fullmatch(h) for h in block.header)
         ruled = any(shared("rule_headers").search(h) for h in block.header)
         names = block.header if len(block.header) == len(values) else ("",) * len(values)
         told = [f"{n}: {v}" if n else v for n, v in zip(names, values, strict=True) if re.search(r"\w", v)]
         refusal = re.compile(rf"(?:{shared('refusals').pattern})(?!\w).{{0,30}}$", re.IGNORECASE)
-        refused = any(refusal.match(value) for value in values[1:])
-        refused = refused and (role != "facts" or ruled)
+        refused = (role != "facts" or ruled) and any(refusal.match(value) for value in values[1:])
         ruled = ruled or refused or role in DUTIES or said.strong or said.amount
         if role in ("tools", "meta") or schema or not ruled or len(told) < 2:
             return
         fragment: ClauseKind = "handoff" if role == "handoff" else "condition"
         kind = "must_not" if refused else unit("; ".join(values[1:]), said.language).kind(fragment)
         text = self._with_context(unit("; ".join(told), said.language), block, lead, heading=True)
-        self.drafts.append(Draft(said.text, text, kind, block, block.start, block.end))
+        self.drafts.append(Draft(said.text, text, kind, block, (block.start, block.end)))
 
     def _cells(self, block: Block) -> None:
         """Read each cell of a table "Do | Don't" as a rule of its own."""
@@ -228,7 +215,7 @@ class _Drafter:
             said = unit(clean(cell), self.language)
             if said.length > 1:
                 kind = "must_not" if role_of(header) == "forbid" else said.kind("must")
-                self.drafts.append(Draft(said.text, f"{header}: {said.text}", kind, block, start, end))
+                self.drafts.append(Draft(said.text, f"{header}: {said.text}", kind, block, (start, end)))
 
     def _keyed(self, index: int, first: Block) -> bool:
         """Read ``When: ...`` and ``Action: ...`` lines as one rule; true when the block begins such lines."""
@@ -250,17 +237,17 @@ class _Drafter:
         kept = [(block, f"{key}: {value.rstrip('.;。')}") for block, role, key, value in told if role != "dropped"]
         said = unit("; ".join(line for _, line in kept), self.language)
         text = self._with_context(said, first, NO_LEAD, heading=True)
-        self.drafts.append(Draft(said.text, text, action.kind("must"), first, first.start, kept[-1][0].end))
+        self.drafts.append(Draft(said.text, text, action.kind("must"), first, (first.start, kept[-1][0].end)))
         return True
 
     def _joins(self, block: Block, said: Unit, end: int) -> bool:
         """Join an exception to the rule before it; true when it was one."""
         last = self.drafts[-1] if self.drafts else None
-        if not last or not said.starts("exception"):
+        if not last or not said.starts(*_EXCEPTIONS):
             return False
         hard = said.starts("hard_exception") and last.block.headings == block.headings
         if last.block is block or hard:
-            last.end = end
+            last.place = (last.place[0], end)
             last.text += ("" if last.text.endswith(tuple(".;!。；！")) else ".") + " " + said.text
             last.core += " " + said.text
         return last.block is block or hard
@@ -271,7 +258,7 @@ class _Drafter:
         text = self._with_context(said, block, lead, heading=_leans(said, block, kind))
         if self._refers_back(said, block):
             text += f" ({self.drafts[-1].core})"
-        self.drafts.append(Draft(said.text, text, kind, block, start, end))
+        self.drafts.append(Draft(said.text, text, kind, block, (start, end)))
 
     def _refers_back(self, said: Unit, block: Block) -> bool:
         """Say whether "above this amount" means an amount in the rule before, and not one of its own."""
@@ -284,13 +271,14 @@ class _Drafter:
 
     def _kind(self, said: Unit, block: Block, lead: Lead) -> ClauseKind:
         role, mark = self._role(block, lead), block.mark
-        if said.has("exception"):  # what the exception denies is not what the rule forbids
+        if said.has(*_EXCEPTIONS):  # what the exception denies is not what the rule forbids
             parts = [unit(said.text[s:e], said.language) for s, e in sentences(said.text)]
-            rule = " ".join(part.text for part in parts if not part.starts("exception"))
+            rule = " ".join(part.text for part in parts if not part.starts(*_EXCEPTIONS))
             said = unit(rule, said.language) if rule else said
         if lead.type == "open":
             return unit(lead.consequence, said.language).kind("must") if lead.consequence else said.kind()
-        if lead.type in ("handoff", "must_not", "may", "condition"):
+        completes = lead.type == "must" and shared("unfinished").search(lead.text)  # 'Check that: no bill is open'
+        if completes or lead.type in ("handoff", "must_not", "may", "condition"):
             return cast(ClauseKind, lead.type)
         if (role == "forbid" and (mark or not said.strong)) or re.search(r"[❌✖✗✘🚫⛔👎]|:(?:x|no)", mark):
             return "must_not"
@@ -318,9 +306,8 @@ def _is_do_and_dont(header: tuple[str, ...]) -> bool:
 
 def _is_generic(text: str, said: Unit) -> bool:
     plain = unit(re.sub(r"^[\W\d_]+|[\W_]+$", "", text), said.language)
-    named = [cue(said.language, "lead_generic"), cue(said.language, "generic_heading"), cue("en", "generic_heading")]
-    told = plain.starts("persona", "intro") or shared("greetings").match(plain.text)
-    return bool(told) or any(p.fullmatch(plain.text) for p in named)
+    told = shared("generic").fullmatch(plain.text) or shared("greetings").match(plain.text)
+    return bool(told) or plain.starts("persona", "intro")
 
 
 def _leans(said: Unit, block: Block, kind: ClauseKind) -> bool:
@@ -334,4 +321,4 @@ def _leans(said: Unit, block: Block, kind: ClauseKind) -> bool:
     if kind == "must_not" or (said.length > 10 and (block.kind != "item" or said.has("if"))):
         return False
     named = re.findall(r"\w{4,}", " ".join(block.headings[-1:]).lower())
-    return not any(word[:4] in said.text.lower() for word in named) and (said.orders or not said.strong)
+    return not any(word[:4] in said.text.lower() for word in named) and (said.orders != "" or not said.strong)

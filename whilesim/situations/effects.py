@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise, takewhile
 from typing import Any, Literal, cast, get_args
 
@@ -20,15 +20,17 @@ from whilesim.core.errors import InputError
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.dialects import Draft
+from whilesim.situations.schemas import mapping
 
 Effect = Literal["read", "write", "handoff", "compute"]
+_KINDS: tuple[Effect, ...] = ("write", "read", "compute")
 
 
 def infer_effect(draft: Draft, description: str, *, keyed: bool) -> tuple[Effect, str]:
     """Return a tool's effect and which evidence decided it; a guess ends in ``(unsure)``.
 
     Args:
-        draft: What the source says of the tool.
+        draft: What the source says of the tool, its arguments as a plain schema.
         description: Its description without what all descriptions of the set begin with
             (``own_descriptions``).
         keyed: Whether an argument names a record: what computes with a record reads it.
@@ -38,16 +40,11 @@ def infer_effect(draft: Draft, description: str, *, keyed: bool) -> tuple[Effect
     """
     if draft.effect is not None:
         return stated_effect(draft.effect, f"tool {draft.name!r}"), "given"
-    words = [word for word in name_words(draft.name) if not word.isdecimal()]
-    case = _Case(draft, words, _opened(description).lower())
-    for rule in (_handoff_name, _hint, _handoff_text, _http, _named, _later_word, _tail, _described, _foreign):
-        found = rule(case)
-        if found is not None:
-            effect, why = found
-            return ("read", f"{why}, of a record") if effect == "compute" and keyed else (effect, why)
-    if _is_noun_phrase(case):
-        return "read", "the description is a noun phrase (unsure)"
-    return "write", "nothing says that it only reads (unsure)"
+    words = [w for w in name_words(draft.name) if not w.isdecimal() and w not in ("tool", "api", "function")]
+    case = _Case(draft, words, _opened(description).lower(), keyed)
+    rules = (_handoff_name, _hint, _handoff_text, _http, _named, _later_word, _described, _tail, _foreign, _guess)
+    effect, why = next(found for rule in rules if (found := rule(case)))
+    return ("read", f"{why}, of a record") if effect == "compute" and keyed else (effect, why)
 
 
 def stated_effect(effect: Any, where: str) -> Effect:
@@ -85,14 +82,10 @@ class _Case:
     """The words of the name, lower case, in order."""
     text: str
     """The description from its first telling word on, lower case."""
+    keyed: bool
 
 
 _Found = tuple[Effect, str] | None
-
-
-def _is_noun_phrase(case: _Case) -> bool:
-    opening = case.text.split(" ", 2)
-    return opening[0] in _words("nouns") or bool(_words("behind_nouns") & set(opening[1:2]))
 
 
 @cache
@@ -102,22 +95,26 @@ def _words(group: str) -> frozenset[str]:
 
 @cache
 def _verbs() -> dict[str, Effect]:
-    kinds: tuple[Effect, ...] = ("write", "read", "compute")
-    return {verb: kind for kind in kinds for verb in _words(kind)}
+    return {verb: kind for kind in _KINDS for verb in _words(kind)}
 
 
 @cache
-def _pattern(name: str) -> re.Pattern[str]:
-    words = load_words("verbs")
-    if name == "openers":
-        return re.compile(r"\s*(?:" + "|".join(words["openers"]) + r")[\s:,-]*", re.IGNORECASE)
-    if name in words["patterns"]:
-        return re.compile(words["patterns"][name], re.IGNORECASE)
+def word_pattern(lists: str, name: str) -> re.Pattern[str]:
+    """Return a pattern of a word list; ``%(persons)s`` in it is any word of the list's group ``persons``."""
+    words = load_words(lists)
+    groups = {group: "|".join(text.split()) for group, text in words.items() if isinstance(text, str)}
+    return re.compile(words["patterns"][name] % groups)
+
+
+_pattern = partial(word_pattern, "verbs")
+
+
+@cache
+def _foreign_stems(kind: Effect) -> re.Pattern[str]:
     # German nouns in -ung are no verbs: 'Bestellung' orders nothing. Scripts from CJK on have no spaces.
-    stems = [
-        rf"(?<![^\W_]){re.escape(s)}(?!\w{{0,4}}ung)" if s[0] < "\u3000" else re.escape(s) for s in words[name].split()
-    ]
-    return re.compile("|".join(stems), re.IGNORECASE)
+    stems = load_words("verbs")[f"foreign_{kind}"].split()
+    bounded = (rf"(?<![^\W_]){re.escape(s)}(?!\w{{0,4}}ung)" if s[0] < "\u3000" else re.escape(s) for s in stems)
+    return re.compile("|".join(bounded), re.IGNORECASE)
 
 
 def _opened(description: str) -> str:
@@ -130,23 +127,16 @@ def _opened(description: str) -> str:
 
 def _handoff_name(case: _Case) -> _Found:
     """A verb of handing off and a person; or an escalation, unless it is only looked at."""
-    words, handing = case.words, _words("handing")
+    words = case.words
     if _pattern("handoff_foreign").search(f"{case.draft.name} {case.text[:80]}"):
         return "handoff", "words for handing over to a person"
-    looked_at = bool(words) and _verbs().get(words[0]) in ("read", "compute") and words[0] not in handing
-    if not words or looked_at or words[-1] in _words("tails"):
+    looked_at = _verbs().get(words[0] if words else "") == "read" and words[0] not in _words("handing")
+    if looked_at or not _words("tails").isdisjoint(words[-1:]):
         return None
-    if re.search(r"hand_?(off|over)", "_".join(words)) or _words("handoff") & set(words):
+    match = _pattern("handoff_name").search("_".join(words))
+    if match and match["alone"]:
         return "handoff", "the name says hand-off"
-    start = next((i for i, word in enumerate(words) if word in handing), len(words))
-    rest = words[start + 1 :]
-    if not rest or _words("goods") & set(rest) or (words[start] in _words("handing_only_to") and rest[0] != "to"):
-        return None
-    if _words("persons") & set(rest):
-        return "handoff", f"{words[start]!r} and a person in the name"
-    if words[start] in _words("handing_to") and (rest[0] == "to" or rest[-1] in _words("conversations")):
-        return "handoff", f"{words[start]!r} of a conversation in the name"
-    return None
+    return ("handoff", f"{match[0].split('_')[0]!r} and a person in the name") if match else None
 
 
 def _hint(case: _Case) -> _Found:
@@ -162,7 +152,7 @@ def _handoff_text(case: _Case) -> _Found:
     sentence = re.split(r"[.!?]\s|\n", case.text, maxsplit=1)[0]
     if _pattern("handoff").match(sentence) and not _pattern("not_handoff").search(sentence):
         return "handoff", "the description starts with handing over to a person"
-    return None
+    return ("handoff", "the description says who takes over") if _pattern("takeover").search(case.text) else None
 
 
 def _http(case: _Case) -> _Found:
@@ -176,29 +166,36 @@ def _http(case: _Case) -> _Found:
 
 def _named(case: _Case) -> _Found:
     """Read the effect off the first word of the name; where that may be a noun, the description decides."""
-    found = _leading(case.words, "name")
-    if _words("getters") & set(case.words[:1]):
-        return _got_by_deed(case) or found
-    if not _words("either") & set(case.words[:1]):
+    if _pattern("worked_out").match(case.text):
+        return "compute", "worked out from what is given"
+    last = name_words(re.split(r"[./:]|__", case.draft.name)[-1])
+    words = last if _leading(last, "name") else case.words  # 'display.set_brightness' sets
+    found = _leading(words, "name")
+    if _words("getters") & set(words[:1]):
+        return _by_deed(case) or found
+    if not _words("either") & set(words[:1]):
         return found
     told = _described(case)
-    if told is None and found and _is_noun_phrase(case) and not re.match(r"\w+ \w+ \w+s (?:an?|the) ", case.text):
+    if told is None and found and _pattern("noun_phrase").match(case.text):
         return "read", "the name may be a noun, and the description is a noun phrase"
-    acts = case.draft.method == "POST" or told is None or (found and told[1].startswith(repr(case.words[0])))
+    acts = case.draft.method == "POST" or told is None or (found and told[1].startswith(repr(words[0])))
     return found if found and acts else told
 
 
-def _got_by_deed(case: _Case) -> _Found:
-    """Find the deed by which a thing is got: 'orders a replacement card', 'issues the refund'."""
-    words = _text_words(case.text)[:12]
-    stems = [next((s for s in _stems(word) if s in _words("acts")), "") for word in words]
-    places = [0, *(i + 1 for i, word in enumerate(words) if word == "and")]
-    deeds = [stems[i] for i in places if stems[i : i + 1] > [""] and set(words[i + 1 : i + 2]) & _words("articles")]
-    return ("write", f"{deeds[0]!r} in the description") if deeds else None
+def _by_deed(case: _Case) -> _Found:
+    """Find the deed by which a thing is got, or that follows: 'issues the refund', 'finds a song and plays it'."""
+    words, deeds = ["", *_text_words(case.text)[:16]], _words("acts")
+    for before, word, after in zip(words, words[1:], words[2:], strict=False):
+        deed = next((stem for stem in _stems(word) if stem in deeds), "")
+        if deed and before in ("", "and", "or") and after in _words("articles"):
+            return "write", f"{deed!r} in the description"
+        deeds = (_words("acts") | _words("write")) - _words("vague")
+    return None
 
 
 def _described(case: _Case) -> _Found:
-    return _leading(_text_words(case.text), "description")
+    found = _leading(_text_words(case.text), "description")
+    return _by_deed(case) or found if found and found[0] == "read" else found
 
 
 def _leading(words: Sequence[str], place: str) -> _Found:
@@ -209,7 +206,7 @@ def _leading(words: Sequence[str], place: str) -> _Found:
         return pair, f"{' '.join(words[:2])!r} opens the {place}"
     verbs = _verbs()
     also = [b for a, b in pairwise(rest) if a in ("and", "or") and verbs.get(b) == "write"]
-    if also and verbs.get(first) == "read":
+    if also and verbs.get(first) == "read" and place == "name":
         return "write", f"{first!r} and {also[0]!r} in the {place}"
     if first in _words("vague") and _words("question_nouns") & {*rest[:1], *rest[-1:]}:
         return "read", f"{first!r} and a question in the {place}"
@@ -228,16 +225,24 @@ def _later_word(case: _Case) -> _Found:
 
 
 def _tail(case: _Case) -> _Found:
-    words = [word for word in case.words if word not in ("tool", "api", "function")]
-    return ("read", f"the name ends in {words[-1]!r}") if words and words[-1] in _words("tails") else None
+    last = "".join(case.words[-1:])
+    return ("read", f"the name ends in {last!r}") if last in _words("tails") else None
 
 
 def _foreign(case: _Case) -> _Found:
     """Look for verbs of other languages in the name and the first sentence: the first one counts."""
     text = f"{case.draft.name} {re.split(r'[.。!！]', case.text, maxsplit=1)[0]}"
-    kinds: tuple[Effect, ...] = ("read", "write")
-    hits = [(m.start(), kind, m[0]) for kind in kinds if (m := _pattern(f"foreign_{kind}").search(text))]
+    hits = [(m.start(), kind, m[0]) for kind in _KINDS if (m := _foreign_stems(kind).search(text))]
     return (min(hits)[1], f"{min(hits)[2]!r} in name or description") if hits else None
+
+
+def _guess(case: _Case) -> _Found:
+    if _pattern("noun_phrase").match(case.text):
+        return "read", "the description is a noun phrase (unsure)"
+    given = [mapping(schema).get("type") for schema in case.draft.parameters["properties"].values()]
+    if not case.keyed and len(given) > 1 and all(kind in ("number", "integer") for kind in given):
+        return "compute", "only numbers go in (unsure)"
+    return "write", "nothing says that it only reads (unsure)"
 
 
 def _text_words(text: str) -> list[str]:
@@ -245,12 +250,9 @@ def _text_words(text: str) -> list[str]:
     words = re.findall(r"[\w'-]+", text[:160])
     while words and words[0] in _words("adverbs"):
         del words[0]
-    if words and words[0] in ("returns", "returning"):
-        words[0] = "get"  # 'Returns the status of an order.'
-    if words:
-        known = (stem for stem in _stems(words[0]) if stem in _verbs() or stem in _words("either"))
-        words[0] = next(known, words[0])
-    return words
+    first = "get" if words[:1] in (["returns"], ["returning"]) else "".join(words[:1])  # 'Returns the status of ...'
+    known = (stem for stem in _stems(first) if stem in _verbs() or stem in _words("either"))
+    return [next(known, first), *words[1:]]
 
 
 def _stems(word: str) -> Iterator[str]:

@@ -10,24 +10,23 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from whilesim.core.templates import load_words
 
 ClauseKind = Literal["must", "must_not", "may", "condition", "handoff"]
 
-_LATIN = ("en", "de", "es", "pt", "fr", "it")
+_LATIN = ("en", "de", "es", "pt", "fr", "it", "nl")
 _UNSPACED = ("zh", "ja", "ko")
 _SCRIPTS = {code: re.compile(letters) for code, letters in load_words("policy_marks")["scripts"].items()}
 _WORDS = re.compile(r"[^\W\d_]+")
 _WIDE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _PLAIN_WORD = re.compile(r"[^\W_\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af][\w'’-]*")
 _TOKEN = re.compile(r"[^\W\d][\w'’-]*")
-_LABEL = re.compile(r"[^\W\d_][\w&/'’()-]{0,30}(?: [\w&/'’()-]{1,30}){0,4}[:：]\s+")
 _OPENING = " *_\"'“”‘’«»（(`"
 _ALONE = re.compile(r"\W*(?:https?://|www\.)\S+\W*|\W{0,3}[\"“«„「『].*[\"”»“」』]\W{0,2}|.*[?？؟][\"”»)*]*", re.DOTALL)
-_KEY = re.compile(r"\W{0,4}([^:：\n]{1,40}?)[*_\s]*[:：][*_\s]*(.*)", re.DOTALL)
-_REACH = re.compile(r"[,.;:，。；]|\b(?:and|then|und|by|y|e|et)\b")
+_KEY = re.compile(r"\W{0,4}([^:：\n]{1,40}?)[*_\s]*(?:[:：]|-+>|=>|→)[*_\s]*(.*)", re.DOTALL)
+_REACH = re.compile(r"[,.;:，。；]|->|=>|→|\b(?:and|then|und|by|y|e|et)\b")
 _FORM = re.compile(r"(?:\W*[^\W\d_][\w -]{0,30}[:：]\s*(?:[^\w\0]*\0)+[^\w\0]*)+")  # 'Name: {name}, plan: {plan}'
 PLACEHOLDER = re.compile(r"\$?(?<!\{)\{+[^{}\n]{1,60}\}+|\[[^\[\]\n]{1,60}\](?!\()|<[a-z][\w -]{0,40}>|%\(?\w+\)?s")
 
@@ -63,7 +62,7 @@ def language_of(text: str, default: str = "en") -> str:
         letters = sum(map(len, words))
         for code, script in _SCRIPTS.items():
             if len(script.findall(text)) > 0.3 * letters:
-                return str(code)
+                return "ja" if default == "ja" and code == "zh" else str(code)
     fallback = default if default in _LATIN else "en"
     counts = dict.fromkeys(_LATIN, 0)
     for word in words:
@@ -101,8 +100,11 @@ class Unit:
 
     @cached_property
     def _main(self) -> str:
-        main = cue(self.language, "subordinate").sub(" ", self.text)
-        return main if _WORDS.search(main) else self.text  # no comma tells where the condition ends
+        return self._main_of(self.text)
+
+    def _main_of(self, text: str) -> str:
+        main = cue(self.language, "subordinate").sub(" ", text)
+        return main if _WORDS.search(main) else text  # no comma tells where the condition ends
 
     @cached_property
     def length(self) -> int:
@@ -122,24 +124,22 @@ class Unit:
         return (found[1].strip("*_ "), found[2].strip()) if found else None
 
     @cached_property
-    def orders(self) -> bool:
-        """The main clause is an order: ``Ask for``, ``If it fails, try again``, ``Verifique``."""
+    def orders(self) -> str:
+        """The part that is an order, or nothing: ``Ask for``, ``If it fails, try again``, ``Verifique``."""
         text = self.text.lstrip(_OPENING)
         if self.language == "en":
-            return any(_orders_in_english(part.lstrip()) for part in text.split(";"))
-        order = cue(self.language, "imperative")
-        return any(order.match(part) for part in (text, *re.split(r"[,，、،:：]\s*", text)[1:3]))
+            return next(filter(_orders_in_english, _PARTS.split(text)), "")
+        parts = [text, *re.split(r"[,，、،;；:：]\s*", text)[1:3]]
+        return next(filter(cue(self.language, "imperative").match, parts), "")
 
     @cached_property
     def hands_off(self) -> bool:
         """The agent is to hand the customer to a person or a team."""
         text = cue(self.language, "not_handoff").sub(" ", self.text)
-        for name in ("handoff", "handoff_person"):
-            for found in cue(self.language, name).finditer(text):
-                if not shared("denials").search(
-                    _REACH.split(text[max(0, found.start() - 60) : found.start()])[-1][-40:]
-                ):
-                    return True
+        for found in cue(self.language, "handoff").finditer(text):
+            before = _REACH.split(text[max(0, found.start() - 60) : found.start()])[-1]
+            if not shared("denials").search(before[-40:]):
+                return True
         return self.has("handoff_noun") and (self.has("if") or self.amount)
 
     @cached_property
@@ -150,7 +150,7 @@ class Unit:
     @cached_property
     def strong(self) -> bool:
         """A rule beyond doubt: firm, a permission or an order."""
-        return self.firm or self.has("may") or self.orders
+        return self.firm or self.has("may") or self.orders != ""
 
     def excluded(self, *, fragment: bool = False) -> bool:
         """Say whether it cannot be a rule: persona, fact, question, speech, placeholder.
@@ -165,9 +165,10 @@ class Unit:
             if _FORM.fullmatch(PLACEHOLDER.sub("\0", self.text)):
                 return True
             name, value = self.key
-            if shared("fact_keys").fullmatch(name) or shared("dropped_keys").fullmatch(name):
-                return True
-            if not unit(value).length and not cue(self.language, "only").search(name):
+            shown = shared("verdicts").fullmatch(name) and _ALONE.fullmatch(value)
+            empty = not unit(value).length and not cue(self.language, "only").search(name)
+            dropped = any(shared(kind).fullmatch(name) for kind in ("fact_keys", "dropped_keys"))
+            if shown or empty or dropped or shared("jumps").fullmatch(value):
                 return True
         if self.starts("persona"):
             return not self.main_has("must", "must_not", "only")
@@ -192,36 +193,34 @@ class Unit:
 
     @property
     def _forbids_first(self) -> bool:
-        found = cue(self.language, "must_not").search(self._main) or cue(self.language, "nothing").search(self._main)
-        return found is not None and len(self._main[: found.start()].split()) <= (2 if self.language == "en" else 4)
+        for main, reach in ((self._main, 2 if self.language == "en" else 4), (self._main_of(self.orders), 2)):
+            found = cue(self.language, "must_not").search(main) or cue(self.language, "nothing").search(main)
+            if found and len(main[: found.start()].split()) <= reach:
+                return True
+        return False
 
 
 @cache
-def _english() -> dict[str, Any]:
-    words = load_words("policy_en")
-    names = ("verbs", "noun_verbs", "tail_nouns", "not_verbs", "determiners", "finite")
-    sets = {name: frozenset(words[name]) for name in names}
-    leading = rf"(?:{'|'.join(words['leading'])})\b[^,:;.!?]{{0,160}}[,:]\s*"
-    adverbs = "|".join(words["adverbs"])
-    return sets | {"leading": re.compile(leading, re.IGNORECASE), "adverbs": re.compile(adverbs, re.IGNORECASE)}
+def _english() -> dict[str, frozenset[str]]:
+    sets = {name: frozenset(words) for name, words in load_words("policy_en").items()}
+    return sets | {"verbs": sets["verbs"] | sets["noun_verbs"]}
 
 
-_BESIDE = re.compile(  # 'For older rides say politely that': an order behind a phrase without its comma
-    r"^(?:for|in|at|before|after|with|on) (?:(?!to\b|who\b|that\b|which\b|they\b|you\b|we\b|is\b|are\b|can\b|must\b)[\w'’-]+ ){1,4}"
-    r"(?=(?:ask|say|tell|offer|send|give|use|call|check|keep|get|add|wait|explain|inform|apologi[sz]e|take|make|do)"
-    r"(?: \w+ly)? (?:the|a|an|them|it|that|if|whether|for|also|only|no|not|at|your|their|us|him|her)\b)",
-    re.IGNORECASE,
-)
+_COMMA = re.compile(r",\s+(?!and\b|or\b)")
+_PARTS = re.compile(r"[;:]\s|[.!]\s+(?=[A-Z])|, (?:so|then) |(?:-+>|=>|→) ")
 
 
 def _orders_in_english(text: str) -> bool:
-    lists, text = _english(), text.lower() if text.isupper() else text
-    for _ in range(3):
-        opening = lists["leading"].match(text) or _LABEL.match(text)
-        text = text[opening.end() :].lstrip(_OPENING) if opening else text
-    text = _BESIDE.sub("", text)
+    """Say whether the text begins with an order, or has one behind the commas of a condition."""
+    text = (text.lower() if text.isupper() else text).lstrip(_OPENING)
+    commas = list(_COMMA.finditer(text))[:4] if cue("en", "leading").match(text) else []
+    return any(_is_order(text[at:].lstrip(_OPENING)) for at in [0, *(comma.end() for comma in commas)])
+
+
+def _is_order(text: str) -> bool:
+    lists, text = _english(), cue("en", "beside").sub("", text).lstrip()
     tokens = list(_TOKEN.finditer(text[:200]))
-    while tokens and lists["adverbs"].fullmatch(tokens[0][0]) and tokens[0][0].lower() not in lists["verbs"]:
+    while tokens and cue("en", "adverbs").fullmatch(tokens[0][0]) and tokens[0][0].lower() not in lists["verbs"]:
         tokens.pop(0)
     if len(tokens) < 2:
         return False
@@ -229,11 +228,8 @@ def _orders_in_english(text: str) -> bool:
     if third in lists["finite"] and second not in lists["determiners"] | lists["not_verbs"]:
         return False
     if first not in lists["verbs"]:
-        return (
-            first not in lists["not_verbs"]
-            and not first.endswith(("ing", "ed", "ly", "s"))
-            and second in lists["determiners"]
-        )
+        inflected = first.endswith(("ing", "ed", "ly", "s"))
+        return second in lists["determiners"] and not inflected and first not in lists["not_verbs"]
     if first not in lists["noun_verbs"]:
         return second not in lists["finite"]
     names = tokens[1][0][0].isupper() and third[:1].isalpha() and tokens[2][0][0].isupper()
@@ -241,6 +237,8 @@ def _orders_in_english(text: str) -> bool:
     return (most or second not in lists["tail_nouns"]) and not text[tokens[0].end() :].startswith(",") and not names
 
 
+RUN_IN = re.compile(r"(\*\*|__)((?:[^\s*_.]+ ){0,5}[^\s*_.]+)\.\1")
+"""``**Bold words.**`` at the start of a text: the label of what follows."""
 _END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]*_`]*(?=\s|$)|[。！？；؟]+[”’」』）)】*]*|(?<=[a-z])\.(?=[A-Z][a-z])")
 
 
@@ -257,7 +255,9 @@ def sentences(text: str) -> list[tuple[int, int]]:
         near = max(start, end.start() - _QUOTATION)
         after = text[end.end() : end.end() + _QUOTATION].lstrip()
         latin = end[0][0] not in "。！？；؟"
-        if latin and (after[:1].islower() or shared("abbreviations").search(text[near : end.start() + 1][-20:])):
+        joined = after[:1].islower() or shared("abbreviations").search(text[near : end.start() + 1][-20:])
+        noted = RUN_IN.fullmatch(text[near : end.end()].lstrip()) or re.fullmatch(r"\([^().!?]*\)", after)
+        if latin and (joined or noted):
             continue
         if not _opens(text[near : end.end()], after[:300]):
             found.append((start, end.end()))
@@ -270,9 +270,8 @@ def sentences(text: str) -> list[tuple[int, int]]:
 def _opens(said: str, after: str) -> bool:
     """Say whether a bracket or a quotation is open that closes later."""
     pairs = ("()", "[]", "（）", "“”", "「」", "«»")
-    if any(said.count(p[0]) > said.count(p[1]) and p[1] in after for p in pairs) or (
-        said.count('"') % 2 and '"' in after
-    ):
+    quoted = said.count('"') % 2 and '"' in after
+    if quoted or any(said.count(p[0]) > said.count(p[1]) and p[1] in after for p in pairs):
         return True
     singles = len(re.findall(r"(?<!\w)'(?=\w)", said)) - len(re.findall(r"(?<=[\w.!?])'(?!\w)", said))
     return singles > 0 and re.search(r"[\w.!?]'(?!\w)", after) is not None

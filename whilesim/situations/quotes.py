@@ -106,16 +106,13 @@ def check_clauses(
     left_out = [page.find(quote) for answer in answers for quote in answer.left_out]
     told = [*heard, *(place for place in left_out if place)]
     silent = [d for d in drafts if not _touches(d.place, heard)]
-    back = [d for d in silent if _touches(d.place, lost) or (_is_firm(d) and not _touches(d.place, told))]
+    firm = [d for d in silent if d.kind == "handoff" or unit(d.core).firm]
+    back = [d for d in silent if _touches(d.place, lost) or (d in firm and not _touches(d.place, told))]
     note = (
         f"{len(heard)} clauses read by the model, {len(refused)} of its clauses refused, "
         f"{len(back)} read by word lists instead"
     )
-    return sorted([*page.taken, *back], key=lambda d: (d.start, d.end)), [note, *refused]
-
-
-def _is_firm(draft: Draft) -> bool:
-    return draft.kind == "handoff" or unit(draft.core).firm
+    return sorted([*page.taken, *back], key=lambda d: d.place), [note, *refused]
 
 
 def _touches(place: tuple[int, int], others: Iterable[tuple[int, int]]) -> int:
@@ -165,13 +162,14 @@ class _Page:
             return "it denies what the text does not"
         if quote.has("must_not") and not denies:
             return "it lost the negation of its quote"
-        again = _touches(place, (d.place for d in self.taken)) >= _rules_in(quote.text)
+        rules = len(sentences(quote.text)) + len(_JOINED.findall(quote.text))  # that the quote can hold at most
+        again = _touches(place, (d.place for d in self.taken)) >= rules
         return "the same words gave a rule already" if again else ""
 
     def take(self, proposal: Proposal, place: tuple[int, int]) -> None:
         """Keep a rule in the model's words."""
         core, text = clean(self.text[slice(*place)]), " ".join(proposal.text.split())
-        self.taken.append(Draft(core, text, proposal.kind, self._block(place), *place))
+        self.taken.append(Draft(core, text, proposal.kind, self._block(place), place))
 
     def _around(self, block: Block, place: tuple[int, int]) -> str:
         """Return the whole sentences that a quote touches."""
@@ -184,11 +182,6 @@ class _Page:
 
     def _block(self, place: tuple[int, int]) -> Block:
         return self.blocks[max(0, bisect_right([b.start for b in self.blocks], place[0]) - 1)]
-
-
-def _rules_in(quote: str) -> int:
-    """Return how many rules a quote can hold: one for each sentence, clause or verb joined on."""
-    return len(sentences(quote)) + len(_JOINED.findall(quote))
 
 
 def _fixed_parts(text: str) -> set[str]:

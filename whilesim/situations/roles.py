@@ -20,6 +20,7 @@ DUTIES = ("rules", "procedure", "handoff", "forbid")
 """Roles under which any fragment is a rule."""
 TOOL_LINE = re.compile(r"`?(?<!\w)[a-z][^\W_]*_\w+`?\s*(?:\([^()]*\))?`?\s*(?:[:–—]|-(?=\s))\s*")
 """A line that describes a tool: ``get_order(id): ...``."""
+_ARROW = re.compile(r"->|=>|→")
 _TOOL_DUTY = re.compile(
     r"\b(?:must|always|should)\b|\bonly (?:after|when|if|for|once|with)\b|(?:^|[.;]\s+)(?:only|before)\b", re.IGNORECASE
 )
@@ -70,7 +71,8 @@ def lead_type(said: Unit) -> LeadType:
         return "must_not"
     if said.has("lead_condition"):
         return "condition"
-    if said.main_has("must") or (said.orders and said.length > 4) or tasks:
+    whole = said.length > 4 or shared("unfinished").search(said.text)  # 'Check that:', and not 'Change flights:'
+    if said.main_has("must") or (said.orders and whole) or tasks:
         return "must"
     return "may" if said.has("may") else "label"
 
@@ -80,7 +82,8 @@ def accepts_item(said: Unit, role: str, lead: Lead, mark: str) -> bool:
     if said.excluded(fragment=lead.directs or role == "forbid"):
         return False
     if TOOL_LINE.match(said.text) or role == "tools":
-        return _accepts_tool_line(said)
+        words = unit(TOOL_LINE.sub("", said.text), said.language)
+        return words.has("must_not") or _TOOL_DUTY.search(words.text) is not None
     if lead.type == "facts":
         return accepts_fact(said, "")
     if lead.directs:
@@ -100,7 +103,7 @@ def accepts_fact(said: Unit, role: str) -> bool:
     if role == "script":
         return said.hands_off or (said.amount and shared("law").search(said.text) is not None)
     firm = said.has("must", "must_not") or (said.orders if role == "meta" else said.hands_off)
-    return (firm or (role == "facts" and said.amount)) and not said.excluded()
+    return (firm or (role == "facts" and said.amount and not said.has("descriptive"))) and not said.excluded()
 
 
 def accepts_prose(said: Unit, *, mission: bool) -> bool:
@@ -111,13 +114,9 @@ def accepts_prose(said: Unit, *, mission: bool) -> bool:
         return said.firm or said.has("if", "weak_not") or "_" in said.text
     if said.has("descriptive") and not (said.orders or said.firm):
         return False
-    named = said.key is not None and role_of(said.key[0]) in DUTIES
-    return named or said.strong or said.amount or said.main_has("statement", "restricts")
-
-
-def _accepts_tool_line(said: Unit) -> bool:
-    words = unit(TOOL_LINE.sub("", said.text), said.language)
-    return words.has("must_not") or _TOOL_DUTY.search(words.text) is not None
+    steps = _ARROW.split(said.text)  # 'One room -> the caretaker', and no path through menus
+    named = (said.key and role_of(said.key[0]) in DUTIES) or (len(steps) == 2 and unit(steps[1]).length > 1)
+    return bool(named) or said.strong or said.amount or said.main_has("statement", "restricts")
 
 
 def key_role(key: str) -> str:

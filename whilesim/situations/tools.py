@@ -9,22 +9,23 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from whilesim.core.errors import InputError
-from whilesim.core.templates import load_words
-from whilesim.core.text import name_words, shorten
+from whilesim.core.text import name_words, shorten, words
 from whilesim.situations.callables import draft_object, draft_source, is_python
 from whilesim.situations.dialects import Draft, draft_mappings, read_text
 from whilesim.situations.docstrings import described_examples
 from whilesim.situations.effects import Effect as Effect
-from whilesim.situations.effects import infer_effect, own_descriptions, stated_effect
+from whilesim.situations.effects import infer_effect, own_descriptions, stated_effect, word_pattern
 from whilesim.situations.openapi import draft_operations, is_openapi
 from whilesim.situations.schemas import arguments_schema, mapping, plain_schema
+
+_pattern = partial(word_pattern, "ids")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +74,10 @@ def parse_tools(tools: Any, *, effects: Mapping[str, str] | None = None) -> tupl
             object, or ``effects`` names a tool that is not there.
     """
     try:
-        drafts = list(_drafts(tools, "tools"))
+        drafts = [d if isinstance(d, Tool) else _plain(d) for d in _drafts(tools, "tools")]
         own = own_descriptions([draft.description for draft in drafts])
-        found = [d if isinstance(d, Tool) else _tool(d, text) for d, text in zip(drafts, own, strict=True)]
+        keys = {n for d in drafts for n, p in mapping(d.parameters.get("properties")).items() if names_record(n, p)}
+        found = [d if isinstance(d, Tool) else _tool(d, text, keys) for d, text in zip(drafts, own, strict=True)]
     except RecursionError as error:
         msg = "tools: the schemas are nested too deeply to be read. Give them with fewer levels."
         raise InputError(msg) from error
@@ -124,23 +126,29 @@ def _drafts(source: Any, where: str) -> Iterator[Draft | Tool]:
         yield from _drafts(draft_object(source, where), where)
 
 
-def _tool(draft: Draft, own: str) -> Tool:
-    where = f"tool {draft.name!r}"
-    parameters, notes = arguments_schema(draft.parameters, where=where, document=draft.document)
-    returns, more = _reply(draft, where)
-    keys = tuple(name for name, prop in parameters["properties"].items() if names_record(name, prop))
+def _plain(draft: Draft) -> Draft:
+    parameters, notes = arguments_schema(draft.parameters, where=f"tool {draft.name!r}", document=draft.document)
+    return replace(draft, parameters=parameters, notes=(*draft.notes, *notes))
+
+
+def _tool(draft: Draft, own: str, known: Set[str]) -> Tool:
+    """Make a tool; an argument that says nothing of itself is a key where another tool's words make it one."""
+    returns, notes = _reply(draft, f"tool {draft.name!r}")
+    properties = draft.parameters["properties"]
+    silent = {n for n, p in properties.items() if mapping(p).get("type") == "string" and not p.get("description")}
+    keys = tuple(n for n, p in properties.items() if n in known and (n in silent or names_record(n, p)))
     effect, rule = infer_effect(draft, own, keyed=bool(keys))
     return Tool(
         name=draft.name,
         description=inspect.cleandoc(draft.description),
-        parameters=parameters,
+        parameters=draft.parameters,
         effect=effect,
         effect_rule=rule,
         returns=returns,
         examples=draft.examples or described_examples(draft.description),
         id_arguments=keys,
         original=draft.original,
-        notes=(*draft.notes, *notes, *more),
+        notes=(*draft.notes, *notes),
     )
 
 
@@ -156,27 +164,19 @@ def _reply(draft: Draft, where: str) -> tuple[dict[str, Any] | None, tuple[str, 
 
 
 def names_record(name: str, schema: Any = None) -> bool:
-    """Say whether an argument names a record, by its name or else by its description."""
-    ids = _id_words()
-    words = name_words(name)
-    text = str(schema.get("description", "")).lower() if isinstance(schema, Mapping) else ""
-    if any(word in ids["never"] for word in words[:-1]):
+    """Say whether an argument names a record, by its name or else by its schema."""
+    about = mapping(schema)
+    text = " ".join(str(about.get("description", "")).split())
+    kinds = {str(mapping(part).get("type")) for part in (about, about.get("items"))}
+    counts = bool(kinds & {"integer", "number"})
+    told = _pattern("told").match(text)  # 'Number of the contract' is a contract number, and of the items a count
+    said = "" if told is None or (counts and told["noun"]) else f"{told['noun'] or ''} {told['own']} {told['kind']}"
+    named = "_".join(name_words(name))
+    if "boolean" in kinds or _pattern("denied").match(named):
         return False
-    if words and (words[-1] in ids["last"] or words[0] in ids["last"]):
-        return True
-    pair = [word for word in words if word not in ("de", "do", "da", "del")]
-    if len(pair) > 1 and pair[-1] in ids["numbers"] and pair[-2] in ids["nouns"]:
-        return True
-    if len(pair) > 1 and pair[0] in ids["numbers"] and pair[1] in ids["nouns"]:  # 'numero_de_pedido'
-        return True
-    return bool(ids["glued"].fullmatch("".join(words)) or ids["described"].match(text))
-
-
-@cache
-def _id_words() -> dict[str, Any]:
-    words = load_words("ids")
-    patterns = {key: re.compile(words[key]) for key in ("glued", "described")}
-    return {key: patterns.get(key) or frozenset(text.split()) for key, text in words.items()}
+    keys = [_pattern(kind) for kind in (("key",) if counts else ("key", "numbered"))]
+    evident = about.get("format") == "uuid" or _pattern("described").match(text)
+    return bool(evident or any(key.fullmatch(phrase) for key in keys for phrase in (named, "_".join(words(said)))))
 
 
 def _unique(tools: Sequence[Tool]) -> list[Tool]:

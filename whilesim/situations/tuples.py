@@ -99,11 +99,5 @@ def make_grid(sizes: Sequence[int], strength: int) -> Grid:
         for place, axis in enumerate(combo):
             weights[axis, at] = prod(sizes[other] for other in combo[place + 1 :])
     lengths = [prod(sizes[axis] for axis in combo) for combo in combos]
-    return Grid(
-        sizes=tuple(sizes),
-        strength=strength,
-        combos=combos,
-        weights=weights,
-        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        touching=tuple(np.flatnonzero(weights[axis]) for axis in range(len(sizes))),
-    )
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Grid(tuple(sizes), strength, combos, weights, offsets, tuple(map(np.flatnonzero, weights)))
