@@ -78,6 +78,7 @@ class FakeHub:
 
 class _Handler(BaseHTTPRequestHandler):
     hub: FakeHub
+    disable_nagle_algorithm = True  # head and body are two writes: the second would wait 40 ms for the first
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: Any) -> None:

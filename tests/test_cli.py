@@ -153,6 +153,19 @@ def test_refill_plays_more_of_a_run_that_a_shell_made(run: Path) -> None:
     assert again.ledger.unjudged == 0
 
 
+def test_refill_asks_where_a_model_answered_that_has_only_left_its_name(run: Path) -> None:
+    data = ws.load(run)
+    played = {**data.manifest.fingerprint, "agent": {"name": "openai:a"}, "customer": {"name": "openai:b"}}
+    manifest = data.manifest.model_copy(
+        update={"fingerprint": played, "models": {"agent": "openai:a", "customer": "openai:b"}}
+    )
+    lost = ws.Simulation(data.rows, manifest, folder=run)
+    with pytest.raises(ws.InputError, match=r"where the agent 'openai:a' answered is not written down.*--base-url"):
+        reopen(lost)
+    with pytest.raises(ws.InputError, match=r"where the customer 'openai:b' answered.*Type --customer"):
+        reopen(lost, base_url="http://127.0.0.1:9/v1")
+
+
 def test_refill_asks_who_read_the_rows_and_what_else_to_play(run: Path) -> None:
     data = ws.load(run)
     rows = [row.with_verdict(replace(row.verdict, judge="m@1a2b")) for row in data.rows if row.verdict]
@@ -168,9 +181,12 @@ def test_refill_asks_who_read_the_rows_and_what_else_to_play(run: Path) -> None:
         (("nonsense",), 2, "No such command"),
         (("plan", *GIVEN, "--situations", "many"), 2, "is no number"),
         (("plan", *GIVEN, "--balance", "7"), 2, "InputError"),
+        (("plan", "--policy", GIVEN[3], *GIVEN[2:]), 2, "is the list of tools once more"),
         (("simulate", *GIVEN, "--agent", "nobody", *PLAN[:2]), 2, "names no provider"),
         (("simulate", *GIVEN, "--rollouts", "0", *PLAN[:2]), 2, "leaves nothing to play"),
         (("grade", "nowhere"), 2, "does not exist"),
+        (("grade", "{run}", "--base-url", "http://127.0.0.1:9/v1"), 2, "where the judge answers, and none is named"),
+        (("refill", "{run}", "--rows", "-5"), 2, "leaves nothing to play"),
         (("explain", "{run}", "s9999/r9"), 2, "there is no row"),
         (("export", "{run}", f"{__file__}/t.jsonl"), 2, "Error"),
         (("export", "{run}", ""), 2, "names no file to write"),
@@ -195,7 +211,7 @@ def test_a_gate_that_fails_is_1_and_ctrl_c_is_neither() -> None:
     def raising(error: BaseException) -> Result:
         @click.command()
         @command
-        def once() -> None:
+        def once(as_json: bool) -> None:
             raise error
 
         return CliRunner().invoke(once)

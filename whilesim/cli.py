@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from whilesim import __version__
 from whilesim.core.errors import InputError
 from whilesim.evals.commands import COMMANDS
-from whilesim.shell import Commands, command, json_option, show, speak_plainly
+from whilesim.shell import Commands, command, read_policy, show, speak_plainly
 from whilesim.training.commands import train
 
 
@@ -60,7 +60,6 @@ _rubric = click.option("--rubric", type=_FILE, help="Rubric as JSON or text; the
 )
 @click.option("--situations", default=150, show_default=True, help="Situations to play, twice each.")
 @_seed
-@json_option
 @command
 def demo(out: str, situations: int, seed: int, as_json: bool) -> None:
     """Do the whole job on a bundled policy, offline, in seconds.
@@ -86,7 +85,6 @@ def demo(out: str, situations: int, seed: int, as_json: bool) -> None:
 @click.option("--balance", type=float, help="Share of the situations, 0 to 1, that should want a hand-off.")
 @_seed
 @click.option("--save", type=click.Path(dir_okay=False), help="Write the plan as JSON to this file.")
-@json_option
 @command
 def plan(
     policy_file: str, tools_file: str, balance: float | None, save: str | None, as_json: bool, **rest: Any
@@ -123,7 +121,6 @@ def plan(
     type=click.Path(file_okay=False),
     help="Folder of the run; the same call goes on where it ended.",
 )
-@json_option
 @command
 def simulate(plan_file: str | None, agent: str, base_url: str | None, as_json: bool, **options: Any) -> None:
     """Write and play conversations from a policy and tool schemas.
@@ -147,16 +144,23 @@ def simulate(plan_file: str | None, agent: str, base_url: str | None, as_json: b
 @_run
 @_rubric
 @click.option("--judge", help="The judge's model; scripted runs need none.")
+@click.option("--base-url", help="Address of an OpenAI-compatible server for --judge.")
 @click.option("--fraction", default=1.0, show_default=True, help="Share of the survivors that the judge reads, 0 to 1.")
-@json_option
 @command
-def grade(run: str, rubric: str | None, judge: str | None, fraction: float, as_json: bool) -> None:
+def grade(
+    run: str, rubric: str | None, judge: str | None, base_url: str | None, fraction: float, as_json: bool
+) -> None:
     """Grade a run: findings, then oracle, then judge.
 
     Example: whilesim grade run --judge openai:gpt-4.1
     """
+    from whilesim.chat.models import Model
+
     data = _load(run)
-    data.grade(Path(rubric) if rubric else None, judge, fraction=fraction)
+    if base_url and not judge:
+        raise InputError("--base-url is where the judge answers, and none is named. Type: --judge NAME --base-url URL")
+    reader: Any = Model(judge, base_url=base_url) if judge and base_url else judge
+    data.grade(Path(rubric) if rubric else None, reader, fraction=fraction)
     show(_counts(data), f"{data.ledger}\n{data.pass_at}", as_json=as_json)
 
 
@@ -169,7 +173,6 @@ def grade(run: str, rubric: str | None, judge: str | None, fraction: float, as_j
 @click.option("--base-url", help="Address of an OpenAI-compatible server for the agent, as it was given to simulate.")
 @_rubric
 @click.option("--judge", help="The judge's model, as it was given to grade.")
-@json_option
 @command
 def refill(
     run: str, agent: str | None, base_url: str | None, rows: int | None, kept: int | None, as_json: bool, **how: Any
@@ -186,7 +189,6 @@ def refill(
 
 @main.command()
 @_run
-@json_option
 @command
 def label(run: str, as_json: bool) -> None:
     """Label conversations by hand, one a screen: keep or drop.
@@ -212,7 +214,6 @@ def label(run: str, as_json: bool) -> None:
 @main.command()
 @_run
 @click.option("--out", default="report.html", show_default=True, type=click.Path(dir_okay=False), help="File to write.")
-@json_option
 @command
 def report(run: str, out: str, as_json: bool) -> None:
     """Write a run as one page to look at.
@@ -234,7 +235,6 @@ def report(run: str, out: str, as_json: bool) -> None:
     type=click.Choice(["trl", "openai", "sharegpt", "dpo", "kto", "rl"]),
     help="Who will read it.",
 )
-@json_option
 @command
 def export(run: str, out: str, form: Any, as_json: bool) -> None:
     """Write the kept rows for a trainer.
@@ -250,7 +250,6 @@ def export(run: str, out: str, form: Any, as_json: bool) -> None:
 @_run
 @click.argument("name")
 @click.option("--public", is_flag=True, help="Publish; private by default.")
-@json_option
 @command
 def push(run: str, name: str, public: bool, as_json: bool) -> None:
     """Push the kept rows to the Hub as a dataset with a card.
@@ -264,7 +263,6 @@ def push(run: str, name: str, public: bool, as_json: bool) -> None:
 @main.command()
 @_run
 @click.argument("row")
-@json_option
 @command
 def explain(run: str, row: str, as_json: bool) -> None:
     """Print all that is known of one row.
@@ -284,7 +282,6 @@ for _other in (*COMMANDS, train):
     "--agent", "--model", "models", multiple=True, help="A model to try with one short request; may be given again."
 )
 @click.option("--base-url", help="Address of an OpenAI-compatible server that has these models.")
-@json_option
 @command
 def doctor(models: tuple[str, ...], base_url: str | None, as_json: bool) -> None:
     """Say what is here: versions, keys, endpoints, embedder, prices.
@@ -324,12 +321,7 @@ def _make_plan(policy_file: str | None, tools_file: str | None, situations: str,
     if policy_file is None or tools_file is None:
         lacking = "--policy" if policy_file is None else "--tools"
         raise InputError(f"{lacking} is missing: a plan needs both files. Type: --policy policy.md --tools tools.json")
-    try:
-        text = Path(policy_file).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"--policy {policy_file}: it is no text in UTF-8 ({error.reason}). Save it as UTF-8."
-        ) from error
+    text = read_policy(policy_file)
     if not text.strip():
         raise InputError(f"--policy {policy_file}: the file is empty. Give the text that the agent is told.")
     try:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from math import ceil
 from pathlib import Path
 
 from whilesim.cards.plan import Plan
@@ -71,7 +72,7 @@ def reopen(
         judge: The model that read it.
 
     Raises:
-        InputError: A judge read the rows and none is named, or the folder holds no plan.
+        InputError: A judge read the rows and none is named, the folder holds no plan, or nobody knows where a model answers.
     """
     folder, models, counts = data.folder or Path(), data.manifest.models, data.manifest.counts
     read_by = {row.verdict.judge.partition("@")[0] for row in data.rows if row.verdict and row.verdict.judge}
@@ -84,6 +85,10 @@ def reopen(
         )
         raise InputError(msg)
     name, other = agent or models["agent"], customer or models["customer"]
+    for role, known in (("agent", agent or base_url), ("customer", customer or other == name)):
+        if not known and isinstance(data.manifest.fingerprint.get(role), Mapping):
+            msg = f"where the {role} {models[role]!r} answered is not written down. Type --{role} to name a model at its provider"
+            raise InputError(msg + (", or --base-url as it was given to simulate." if role == "agent" else "."))
     player = Model(str(name), base_url=base_url) if base_url else name
     cast = run(find_cast(player, None if other == name else other))
     how = How(counts["rollouts"], counts["turns"], 64, None, None, str(folder))
@@ -99,11 +104,11 @@ def _choose(
     plan: Plan, data: Simulation, tried: Mapping[Pair, int], most: int, kept: int | None, wave: int
 ) -> list[Mapping[str, str]]:
     """Choose rows of a complete covering, those with most missing pairs first; none when all is done."""
-    short = 0 if kept is None else kept - len(data.kept.rows)
-    if kept is not None and short <= 0:
-        return []
+    if kept is not None:  # as many as will do, if as large a share of them is kept as before, and an eighth at least
+        have = len(data.kept.rows)
+        most = min(most, ceil((kept - have) / max(0.125, have / len(data.rows))))
     missing = {hole.pair for hole in data.certificate.holes if tried.get(hole.pair, 0) < _TRIES}
-    if not missing and kept is None:
+    if most < 1 or (not missing and kept is None):
         return []
     covering = cover(plan.space.axes, plan.covering.strength, forbid=plan.space.forbidden, seed=plan.seed + wave)
     chosen: list[Mapping[str, str]] = []
@@ -115,7 +120,7 @@ def _choose(
             break
         missing -= gained
         chosen.append(rows.pop(best))
-    further = min(most, 2 * short) - len(chosen) if kept is not None else 0
+    further = most - len(chosen) if kept is not None else 0
     return [*chosen, *rows[: max(0, further)]]
 
 

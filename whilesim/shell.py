@@ -7,14 +7,13 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
 
-from whilesim.core.errors import GateFailed, WhilesimError
+from whilesim.core.errors import GateFailed, InputError, WhilesimError
 from whilesim.core.jsontext import dumps
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
 
 class Commands(click.Group):
@@ -25,7 +24,7 @@ class Commands(click.Group):
 
 
 def command(function: Callable[..., Any]) -> Callable[..., Any]:
-    """End with the contract's exit codes: an error is a message, never a traceback."""
+    """Add ``--json``, and end with the contract's exit codes: an error is a message, never a traceback."""
 
     @wraps(function)
     def guarded(*args: Any, **options: Any) -> None:
@@ -43,7 +42,15 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
             click.echo("interrupted", err=True)
             sys.exit(130)
 
-    return guarded
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")(guarded)
+
+
+def read_policy(path: str) -> str:
+    """Read the file that ``--policy`` names."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"--policy {path}: it is no text in UTF-8 ({error.reason}). Save it as UTF-8.") from error
 
 
 def show(value: Any, text: str, *, as_json: bool) -> None:

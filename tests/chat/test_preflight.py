@@ -65,7 +65,8 @@ def test_it_names_the_role_and_the_cause():
     assert stub.count == 2
 
 
-def test_a_model_that_says_nothing_at_all_is_given_up_in_seconds():
+def test_a_model_that_says_nothing_at_all_is_given_up_in_seconds(monkeypatch):
+    monkeypatch.setattr("whilesim.chat.endpoint._FIRST_PAUSE", 0.05)
     throttle = Throttle(patience=0.3)
     with Stub(plan=lambda *_: HANG) as stub, pytest.raises(RunError, match=r"does not answer.*timeout"):
         fly(at(stub, timeout=0.2), throttle=throttle)

@@ -32,6 +32,26 @@ def test_a_good_run_passes_and_prints_the_resolution() -> None:
     assert "resolution" in str(report)
 
 
+def test_a_gate_that_asks_no_resolution_names_the_one_found_beside_the_best_floor_s(tmp_path: Path) -> None:
+    told = [ticket(1), ticket(2, expected_tools=["transfer_to_human"], expected_final_state={}, handoff=True)]
+    with pytest.warns(UserWarning, match="always_handoff passes 1 of 2"):
+        lazy = ws.evaluate("do_nothing", told, options=ws.EvalOptions(progress=False, run_dir=tmp_path))
+    line = "resolution   0.00 [0.00..0.66], not asked; always_handoff 0.50"
+    assert ws.gate(lazy).lines[1] == line
+    with pytest.raises(GateFailed, match=r"policy       1\.00 .*, not asked\n.*resolution   0\.00 .* against 0\.5"):
+        ws.gate(lazy, policy=None, resolution=0.5)
+    done = shell("gate", str(tmp_path))
+    assert done.exit_code == 0
+    assert f"gate passed\n  policy       1.00 [0.34..1.00] against 1: holds for every ticket\n  {line}\n" in done.output
+    found = json.loads(shell("gate", str(tmp_path), "--json").output)
+    assert (found["passed"], found["lines"][1]) == (True, line)
+    run = found["run"]
+    assert (run["scores"]["resolution"]["value"], run["floors"]["always_handoff"]["resolution"]) == (0, 0.5)
+    careless = result(careless_agent, customer_context=UNVERIFIED)  # without floors
+    with pytest.raises(GateFailed, match=r"gate failed\n.*\n  resolution   1\.00 .*, not asked\n"):
+        ws.gate(careless)
+
+
 def test_one_violation_fails_and_names_ticket_and_reason() -> None:
     with pytest.raises(
         GateFailed,

@@ -35,7 +35,7 @@ DatasetDict({"test": Dataset.from_list([ticket(1), ticket(2, customer_context={"
 assert dict(ws.load_tickets("you/article")[1].customer_context) == {"phone": "555"}
 
 Dataset.from_list([{"question": "?", "answer": "!"}]).push_to_hub("you/other", split="test")
-for wrong, match in (("you/other", "has the columns question, answer, and no tickets"), ("you/nothing", "there is no dataset")):
+for wrong, match in (("you/other", "has the columns question, answer, and no tickets"), ("you/nothing", "there is no file or folder 'you/nothing' here, and there is no dataset")):
     try:
         ws.load_tickets(wrong)
     except InputError as error:

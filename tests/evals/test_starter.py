@@ -93,6 +93,16 @@ def test_an_agent_that_refunds_whoever_asks_turns_the_gate_red(begun: Path) -> N
     assert CliRunner().invoke(main, ["gate", *GIVEN, "--no-floors", "--agent", "agent.py:agent"]).exit_code == 0
 
 
+def test_the_generated_gate_passes_our_agent_and_no_agent_that_does_nothing(begun: Path) -> None:
+    flow = yaml.safe_load(Path(".github/workflows/support-agent-eval.yml").read_text())
+    step = next(s["run"] for s in flow["jobs"]["eval"]["steps"] if "whilesim gate" in s.get("run", ""))
+    for agent, code in (("scripted", 0), ("do_nothing", 1)):
+        given = step.replace('"$AGENT"', agent).split()[1:]
+        done = CliRunner().invoke(main, [*given, "--no-floors"])
+        assert done.exit_code == code, done.output
+    assert "against 0.5" in done.output
+
+
 def test_the_commands_of_the_tutorial_run(begun: Path) -> None:
     frozen = CliRunner().invoke(main, ["eval", *GIVEN, "--freeze", "protocol.json"])
     assert frozen.exit_code == 0, frozen.output

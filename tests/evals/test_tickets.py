@@ -13,6 +13,7 @@ from shop import ticket
 from whilesim.core.errors import InputError
 from whilesim.evals.tickets import load_tickets
 from whilesim.evals.traces import AgentTrace
+from whilesim.keeping.loading import load
 from whilesim.keeping.simulation import Simulation
 
 
@@ -122,6 +123,14 @@ def test_a_ticket_of_a_trace_of_a_row_keeps_the_row_out(demo: Simulation) -> Non
 def test_a_file_that_is_not_there_says_what_to_type() -> None:
     with pytest.raises(InputError, match=r"there is no file 'nowhere\.jsonl'.*whilesim eval --init"):
         load_tickets("nowhere.jsonl")
+
+
+@pytest.mark.parametrize("read", [load_tickets, load])
+def test_a_name_of_nothing_is_told_at_once_where_no_hub_answers(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail(f"it waits {seconds} s for another try"))
+    with pytest.raises(InputError, match=r"there is no .*folder 'runs/typo' here, and the Hub cannot be reached \("):
+        read("runs/typo")
 
 
 def test_saved_tickets_read_back_equal(tmp_path: Path, suite: Path) -> None:

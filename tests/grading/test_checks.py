@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -13,8 +14,11 @@ from whilesim.core.errors import InputError
 from whilesim.grading.checks import SEVERITY, run_checks
 from whilesim.grading.checks.calls import looks_failed
 from whilesim.grading.checks.claims import claimed_tools, claims_measured
+from whilesim.grading.checks.conduct import _LEAK, _copied
 from whilesim.grading.checks.deeds import open_toolbox
-from whilesim.grading.checks.language import lexicon
+from whilesim.grading.checks.identifiers import _stands, normal, tokens_of
+from whilesim.grading.checks.language import clean, lexicon, sentences
+from whilesim.showcase import demo_tools
 from whilesim.situations.tools import parse_tools
 
 
@@ -201,3 +205,59 @@ def test_no_conversation_is_too_odd_to_be_checked(messages):
     found = run_checks(messages)
     assert all(0 <= f.message_index < len(messages) for f in found)
     assert [f.message_index for f in found] == sorted(f.message_index for f in found)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text('a1_-. "é٣', max_size=12), st.text("a1_-.", min_size=1, max_size=3))
+def test_what_stands_in_a_text_as_it_is_is_one_of_its_tokens(text, value):
+    if _stands(value, text):
+        assert normal(value) in tokens_of(text)
+
+
+def test_a_value_stands_where_no_letter_or_digit_is_beside_it():
+    assert _stands("W22", '{"id": "W22"}')
+    assert _stands("W22", "W22")
+    assert not _stands("W22", "W221")
+    assert not _stands("W22", "xW22")
+    assert not _stands("_W22", "_W22")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from("abcx"), max_size=70), st.integers(0, 40))
+def test_a_run_of_the_policys_words_is_found_as_if_each_were_compared(said, start):
+    policy = "a b c " * 12
+    words = ["x", *policy.split()[start : start + 26], *said]
+    runs = [" ".join(words[i : i + _LEAK]) for i in range(len(words) - _LEAK + 1)]
+    assert _copied(" ".join(words), policy) == next((run for run in runs if f" {run} " in f" {policy} "), None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text("a *_`:’ﬁＤ.\n", max_size=20), st.sampled_from(["a", "d", "fi", "b"]))
+def test_a_sentence_says_what_its_clean_text_says(text, word):
+    for sentence in sentences(text):
+        assert sentence.says({word}) == (word in re.findall(r"[^\W\d_]+", clean(sentence.quote).lower()))
+
+
+@pytest.mark.parametrize(
+    ("said", "claims"),
+    [
+        ("That is taken care of now, nothing more for you to do.", True),
+        ("Everything is sorted out.", True),
+        ("It's been looked after.", True),
+        ("That's done and dusted.", True),
+        ("The change is in effect now.", True),
+        ("All set, no need to call again.", True),
+        ("That will be taken care of by a colleague.", False),
+        ("I can take care of that once you confirm.", False),
+        ("That has not been dealt with.", False),
+        ("Once that is sorted out, I can help.", False),
+        ("That needs to be looked after by the billing team.", False),
+    ],
+)
+def test_done_is_a_claim_in_any_words(said, claims):
+    messages = [
+        {"role": "user", "content": "Please suspend my line L20871."},
+        {"role": "assistant", "content": said},
+    ]
+    found = [f.check for f in run_checks(messages, tools=demo_tools())]
+    assert ("claimed_action_without_call" in found) is claims

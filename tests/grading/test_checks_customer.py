@@ -74,3 +74,4 @@ def test_to_agree_and_leave_is_an_early_end():
 
 def test_to_leave_before_the_agent_spoke_is_an_early_end():
     assert checks(done=True) == ["ended_early"]
+    assert checks("", "Okay, thank you.", "", done=True) == []  # an agent that says nothing has had its turn

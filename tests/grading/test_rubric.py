@@ -73,6 +73,48 @@ def test_weights_make_the_reward_and_a_hard_fail_is_named() -> None:
     assert rubric.hard_fails({**scores, "policy": Score(score=0.5, reason="r")}) == ()
 
 
+def test_weights_beside_criteria_are_theirs_by_name() -> None:
+    criteria = ["Honesty: only what is true", {"name": "tone", "text": "kind"}, "Never rude."]
+    rubric = read_rubric({"criteria": criteria, "weights": {"tone": 3, "Never rude": 0}})
+    assert [(c.name, c.weight) for c in rubric.criteria] == [("Honesty", 1), ("tone", 3), ("Never rude", 0)]
+    assert (
+        read_rubric({"criteria": [{"name": "polcy", "text": "Ours."}], "weights": {"polcy": 2}}).criteria[0].weight == 2
+    )
+
+
+NEARLY = {"polcy": 1}
+NO_TEXT = r"the rubric's 'polcy' has no text, and no criterion of that name is known\. Did you mean 'policy'\?"
+BESIDE = r"the rubric weighs 'polcy', and none of its criteria has that name\. Did you mean 'policy'\?"
+
+
+@pytest.mark.parametrize("form", ["value", "text", "file", "path"])
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({"weights": NEARLY}, NO_TEXT),
+        ({"weights": {"ux": 1, **NEARLY}, "hard_fail_on_policy_violation": True}, NO_TEXT),
+        (NEARLY, NO_TEXT),
+        ({"polcy": {"weight": 1, "hard_fail": True}}, NO_TEXT),
+        ([{"name": "polcy", "weight": 1}], NO_TEXT),
+        ({"criteria": [{"name": "polcy"}]}, NO_TEXT),
+        ({"criteria": [{"name": "policy", "text": "It was kept."}], "weights": NEARLY}, BESIDE),
+        ({"criteria": ["policy: It was kept.", "Never rude."], "weights": NEARLY}, BESIDE),
+        ({"criteria": [{"name": "policy"}], "weights": NEARLY}, BESIDE),
+        ({"criteria": ["tone: kind"], "weights": {"policy": 1}}, r"weighs 'policy', .* Its criteria are \['tone'\]: weigh these"),
+        ({"criteria": [{"name": "a", "weight": 2}], "weights": {"a": 1}}, "weighs 'a' twice, in 'criteria' and"),
+        ({"weights": {"tool-acuracy": 1}}, "Did you mean 'tool_accuracy'"),
+        ({"weights": {"Saftey": 1}}, "'Saftey' has no text.*Did you mean 'safety'"),
+    ],
+)  # fmt: skip
+def test_a_weight_of_no_criterion_is_refused_with_the_nearest_in_every_form(
+    form: str, source: Any, message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "rubric.json"
+    file.write_text(json.dumps(source), encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_rubric({"value": source, "text": json.dumps(source), "file": str(file), "path": file}[form])
+
+
 def test_weights_need_not_sum_to_one() -> None:
     rubric = Rubric(criteria=(Criterion(name="a", text="a", weight=3), Criterion(name="b", text="b", weight=1)))
     assert rubric.reward({"a": Score(score=1, reason="r"), "b": Score(score=0, reason="r")}) == 0.75

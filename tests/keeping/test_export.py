@@ -222,3 +222,11 @@ def test_hostile_rows_do_not_keep_datasets_from_reading_the_file(make, tmp_path)
     calls = loaded(tmp_path / "trl.jsonl", tmp_path)[1]["messages"][2]["tool_calls"]
     arguments = {"s": "\\ud800 is no character", "l": [], "o": {}, "n": 2**64 - 1}
     assert calls[0]["function"]["arguments"] == arguments
+
+
+def test_a_folder_is_no_file_to_write_and_no_row_is_told(data, tmp_path):
+    with pytest.raises(InputError, match="names no file to write"):
+        data.export(tmp_path)
+    assert str(data.filter(lambda row: False).export(tmp_path / "none.jsonl")).endswith(
+        "left out: nothing, as there is no row"
+    )

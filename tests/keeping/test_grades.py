@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 from whilesim.chat.messages import Message
-from whilesim.chat.models import Reply
+from whilesim.chat.models import Model, Reply
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError, JudgeError, ModelError, RunError
 from whilesim.keeping.judging import choose_judge
@@ -169,12 +169,20 @@ def test_severities_turn_drops_into_warnings_and_warnings_into_drops(make):
 
 
 def test_the_customers_model_judges_else_the_agents_and_scripts_do_not():
-    assert choose_judge({"agent": "openai:a", "customer": "openai:b"}) == "openai:b"
-    assert choose_judge({"agent": "openai:a", "customer": "openai:a"}, warn=False) == "openai:a"
-    assert choose_judge({"agent": "openai:a", "customer": "scripted"}, warn=False) == "openai:a"
-    assert choose_judge({"agent": print, "customer": "scripted"}) is None
-    assert choose_judge({"agent": "function:reply", "customer": "scripted"}) is None
-    assert choose_judge({}) is None
+    assert choose_judge({"agent": "openai:a", "customer": "openai:b"}, {}) == "openai:b"
+    assert choose_judge({"agent": "openai:a", "customer": "openai:a"}, {}, warn=False) == "openai:a"
+    assert choose_judge({"agent": "openai:a", "customer": "scripted"}, {}, warn=False) == "openai:a"
+    assert choose_judge({"agent": print, "customer": "scripted"}, {}) is None
+    assert choose_judge({"agent": "function:reply", "customer": "scripted"}, {}) is None
+    assert choose_judge({}, {}) is None
+
+
+def test_a_model_of_which_only_the_name_is_left_is_not_asked_at_its_provider():
+    where_is_it = {"agent": {"name": "openai:a", "temperature": 0.7}}
+    with pytest.raises(InputError, match=r"'openai:a' played these rows.*could go to the wrong host.*--base-url"):
+        choose_judge({"agent": "openai:a", "customer": "scripted"}, where_is_it)
+    model = Model("openai:a", base_url="http://127.0.0.1:9/v1")
+    assert choose_judge({"agent": model, "customer": "scripted"}, where_is_it, warn=False) is model
 
 
 def test_judging_its_own_words_warns_once(data):

@@ -91,15 +91,9 @@ print("fine", second)
 
 SPOIL = """
 import io, os, sys
-sys.path.insert(0, sys.argv[1])
 import pyarrow as pa, pyarrow.parquet as parquet
 from click.testing import CliRunner
-from huggingface_hub import HfApi
-from conftest import make_row
 from whilesim.cli import main
-from whilesim.core.errors import InputError
-from whilesim.keeping.loading import load
-from whilesim.keeping.simulation import Simulation
 
 hub, data = HfApi(), Simulation([make_row(verdict=True)])
 data.push_to_hub("you/ours")
@@ -145,14 +139,20 @@ print("fine")
 """
 
 
-def test_a_push_is_one_commit_that_reads_back_equal_and_a_benchmark_there_is_read_whole(tmp_path):
+@pytest.fixture(scope="module")
+def pushed(tmp_path_factory):
+    """The hub after both scripts, what they said, and the folder they ran in: one process, for it loads much."""
+    folder = tmp_path_factory.mktemp("hub")
     with FakeHub() as hub:
-        script = [sys.executable, "-c", PUSH, str(Path(__file__).parent)]
-        done = subprocess.run(
-            script, env={**os.environ, **hub.env(tmp_path)}, capture_output=True, text=True, check=False, timeout=240
-        )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.startswith("fine you/support at ")
+        script = [sys.executable, "-c", PUSH + SPOIL, str(Path(__file__).parent)]
+        env = {**os.environ, **hub.env(folder / "home")}
+        done = subprocess.run(script, env=env, cwd=folder, capture_output=True, text=True, check=False, timeout=240)
+    return hub, done, folder
+
+
+def test_a_push_is_one_commit_that_reads_back_equal_and_a_benchmark_there_is_read_whole(pushed):
+    hub, done, _ = pushed
+    assert done.stdout.startswith("fine you/support at "), done.stderr[-3000:]
     repo = hub.repos["you/support"]
     assert repo.private
     assert [title for _, _, title in repo.commits] == ["initial commit", "Push 1: 16 rows", "Push 2: 24 rows"]
@@ -172,15 +172,12 @@ def test_a_push_is_one_commit_that_reads_back_equal_and_a_benchmark_there_is_rea
     assert card.count("| 1 | train ") == 1
 
 
-def test_what_is_not_ours_there_and_whoever_may_not_write_is_said_in_words_and_nothing_changes(tmp_path):
-    with FakeHub() as hub:
-        script = [sys.executable, "-c", SPOIL, str(Path(__file__).parent)]
-        env = {**os.environ, **hub.env(tmp_path / "home")}
-        done = subprocess.run(script, env=env, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240)
-    assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr[-3000:]
-    assert list(hub.repos) == ["you/ours"]
+def test_what_is_not_ours_there_and_whoever_may_not_write_is_said_in_words_and_nothing_changes(pushed):
+    hub, done, folder = pushed
+    assert (done.returncode, done.stdout.splitlines()[1:]) == (0, ["fine"]), done.stderr[-3000:]
+    assert list(hub.repos) == ["you/tasks", "you/support", "you/other", "you/ours"]
     assert len(hub.repos["you/ours"].commits) == 9  # made, pushed, spoiled seven times: no push after that
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "run"]
+    assert sorted(path.name for path in folder.iterdir()) == ["home", "run"]
 
 
 NO_NAMES = ["support", "you/", "/x", "you/a/b", "you/a b", "you/-x", "you/x-", ".you/x", "you/a..b", "you/a--b", "you/x.git",

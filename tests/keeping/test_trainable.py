@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import Any
 from unittest.mock import Mock
 
@@ -18,6 +19,18 @@ from whilesim.training.recipe import CHATML
 OURS = CHATML.read_text(encoding="utf-8")
 PLAIN = re.sub(r"\{%-? (end)?generation %\}", "", OURS)
 FROM, TO = "\ue000", "\ue001"  # where a marked turn begins and ends, while a template is rendered
+
+
+@cache
+def compiled(source: str) -> Any:
+    """A chat template, with marks where the agent's turns begin and end."""
+    from jinja2 import Environment
+
+    source = re.sub(r"\{%-? generation %\}", f"{{{{- '{FROM}' }}}}", source)
+    source = re.sub(r"\{%-? endgeneration %\}", f"{{{{- '{TO}' }}}}", source)
+    engine = Environment(autoescape=False)
+    engine.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
+    return engine.from_string(source)
 
 
 class FakeTokenizer:
@@ -37,15 +50,9 @@ class FakeTokenizer:
         return self.known.setdefault(token, len(self.known))
 
     def apply_chat_template(self, messages: Any, tools: Any = None, tokenize: bool = True, **asked: Any) -> Any:
-        from jinja2 import Environment
-
         source = self.chat_template if isinstance(self.chat_template, str) else self.chat_template["tool_use"]
-        source = re.sub(r"\{%-? generation %\}", f"{{{{- '{FROM}' }}}}", source)
-        source = re.sub(r"\{%-? endgeneration %\}", f"{{{{- '{TO}' }}}}", source)
-        engine = Environment(autoescape=False)
-        engine.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
         values = {"messages": messages, "tools": tools, "add_generation_prompt": asked.get("add_generation_prompt")}
-        text = engine.from_string(source).render(**values)
+        text = compiled(source).render(**values)
         if not tokenize:
             return text.replace(FROM, "").replace(TO, "")
         ids, mask, on = [], [], 0

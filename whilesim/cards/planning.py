@@ -91,6 +91,10 @@ def plan(
     _check_numbers(situations, candidates, twins)
     read = parse_tools(tools)
     policy = name_tools(_read_policy(system_prompt, policy_model), [t.name for t in read])
+    if _are_these(system_prompt, read):
+        raise InputError(
+            "system_prompt is the list of tools once more. Give the policy: the text that the agent is told."
+        )
     theirs = parse_tools(customer_tools) if customer_tools else ()
     spec = world if isinstance(world, WorldSpec) else None
     factory = world if callable(world) else None
@@ -152,6 +156,13 @@ def _read_policy(text: str, model: Any) -> Policy:
         found = resolve_model(model)
         model = replace(found, max_tokens=found.max_tokens and max(found.max_tokens, 4096))
     return run(with_chat(model, lambda chat: extract_policy(text, chat)))
+
+
+def _are_these(text: str, tools: tuple[Tool, ...]) -> bool:
+    try:
+        return text.lstrip().startswith("[") and parse_tools(text) == tools
+    except InputError:
+        return False
 
 
 def _share(balance: Mapping[str, float]) -> float:

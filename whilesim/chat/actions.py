@@ -33,10 +33,7 @@ def explain_actions(messages: Sequence[Message], tools: Sequence[Mapping[str, An
     The system message explains the tools and how to act, assistants act, and a tool's result is
     told by the user.
     """
-    listed = [
-        {"name": name, "description": description, "parameters": dumps(parameters)}
-        for name, description, parameters in map(_read_tool, tools)
-    ]
+    listed = [{"name": n, "description": d, "parameters": dumps(p)} for n, d, p in map(_read_tool, tools)]
     text = render_prompt("json_actions", tools=listed)
     names: dict[str | None, str] = {}
     wires = []

@@ -39,10 +39,9 @@ def find_provider(name: str) -> str | None:
     """Return the provider in a litellm name, or None when litellm does not know it."""
     litellm = load_litellm()
     try:
-        provider = litellm.get_llm_provider(name)[1]
+        return str(litellm.get_llm_provider(name)[1])
     except litellm.exceptions.BadRequestError:
         return None
-    return str(provider)
 
 
 def missing_keys(name: str) -> list[str]:
@@ -90,8 +89,7 @@ async def complete(
     try:
         answer = await litellm.acompletion(**fields, api_key=api_key, api_base=base_url, max_retries=0, num_retries=0)
     except Exception as error:  # its errors share no base class of their own: sorted by status and name
-        headers = dict(getattr(getattr(error, "response", None), "headers", None) or {})
-        status = getattr(error, "status_code", None)
-        text, lower = hide(f"{type(error).__name__}: {error}", keys), {k.lower(): v for k, v in headers.items()}
-        raise read_failure(where, status if isinstance(status, int) else 400, text, lower) from error
+        headers = getattr(getattr(error, "response", None), "headers", None) or {}
+        status, text = getattr(error, "status_code", None), hide(f"{type(error).__name__}: {error}", keys)
+        raise read_failure(where, status if isinstance(status, int) else 400, text, headers) from error
     return dict(answer.model_dump())

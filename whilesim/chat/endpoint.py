@@ -152,13 +152,11 @@ class Endpoint:
 
     def _new_writer(self) -> Writer:
         model, lacks = self.model, self._lacks
-        fields: dict[str, Any] = {"model": model.name}
-        if model.temperature is not None and "temperature" not in lacks:
-            fields["temperature"] = model.temperature
-        if model.max_tokens is not None:
-            fields["max_completion_tokens" if "max_tokens" in lacks else "max_tokens"] = model.max_tokens
-        fields.update(model.extra)
-        return Writer(fields, json_actions="tools" in lacks, schemas="schema" not in lacks)
+        most = "max_completion_tokens" if "max_tokens" in lacks else "max_tokens"
+        heat = None if "temperature" in lacks else model.temperature
+        told = {"model": model.name, "temperature": heat, most: model.max_tokens}
+        fields = {name: value for name, value in told.items() if value is not None}
+        return Writer(fields | dict(model.extra), json_actions="tools" in lacks, schemas="schema" not in lacks)
 
     def _adapt(self, failure: CallFailed, lacks: frozenset[str]) -> bool:
         """Leave out a field that an endpoint says it does not know; False when it says no such thing.
@@ -180,17 +178,11 @@ class Endpoint:
     def _check_budget(self) -> None:
         budget, model = self.throttle.budget, self.model
         if budget.usd is not None and self.price is None:
-            msg = (
-                f"the price of {model.name!r} is unknown, so a budget in dollars cannot be kept. "
-                f"Type: ws.Model({model.name!r}, price=(0.1, 0.4)), dollars per million tokens in and out."
-            )
-            raise InputError(msg)
+            typed = f"Type: ws.Model({model.name!r}, price=(0.1, 0.4)), dollars per million tokens in and out."
+            raise InputError(f"the price of {model.name!r} is unknown, so a budget in dollars cannot be kept. {typed}")
         if (budget.usd is not None or budget.tokens is not None) and model.max_tokens is None:
-            msg = (
-                f"max_tokens of {model.name!r} is None, so no call's cost is bounded and the budget "
-                "cannot be kept. Type: ws.Model(..., max_tokens=1024)."
-            )
-            raise InputError(msg)
+            msg = f"max_tokens of {model.name!r} is None, so no call's cost is bounded and the budget cannot be kept. "
+            raise InputError(msg + "Type: ws.Model(..., max_tokens=1024).")
 
 
 def is_client(value: Any) -> bool:

@@ -46,14 +46,15 @@ def read_failure(where: str, status: int, text: str, headers: Mapping[str, str])
         where: Model and host, for the message.
         status: The HTTP status; 0 when there is none.
         text: The answer's body.
-        headers: Its headers, names in lower case.
+        headers: Its headers.
     """
     reason = _sort(status, text)
     named = (what for what in ("no_tools", "many_tools") if reason in ("bad_request", "server") and says(text, what))
     hint = load_words("failures")["hints"].get(next(named, reason), "")
     message = f"{where} answered {status}: {shorten(text, 300) or 'nothing'}. {hint}"
     empty = reason == "rate_limit" and (status == 402 or says(text, "quota"))
-    return CallFailed(message.strip(), reason=reason, retry_after=read_retry_after(headers), final=empty)
+    pause = read_retry_after({name.lower(): value for name, value in headers.items()})
+    return CallFailed(message.strip(), reason=reason, retry_after=pause, final=empty)
 
 
 def says(text: str, what: str) -> bool:
@@ -63,7 +64,7 @@ def says(text: str, what: str) -> bool:
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the pause an answer asks for, in seconds, or None when it names none.
+    """Return the pause an answer asks for by its headers, names in lower case: seconds, or None when it names none.
 
     ``retry-after-ms``, seconds and HTTP dates are understood. A date is compared with the
     answer's own ``date`` where there is one, so that a wrong clock on either side does no

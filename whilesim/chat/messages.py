@@ -17,17 +17,8 @@ from whilesim.core.jsontext import dumps, parse_object
 from whilesim.core.keys import hide
 
 Role = Literal["system", "user", "assistant", "tool"]
-Stop = Literal[
-    "customer_done",
-    "handed_off",
-    "max_turns",
-    "call_limit",
-    "agent_error",
-    "customer_error",
-    "deadline",
-    "budget",
-    "interrupt",
-]
+Stop = Literal["customer_done", "handed_off", "max_turns", "call_limit", "agent_error", "customer_error",
+               "deadline", "budget", "interrupt"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,11 +140,8 @@ def read_message(wire: Mapping[str, Any]) -> Message:
     role: Any = wire.get("role")
     role = {"developer": "system", "function": "tool"}.get(role, role) if isinstance(role, str) else role
     if role not in ("system", "user", "assistant", "tool"):
-        msg = (
-            f"a message has the role {brief(role)}; it must be system, user, assistant or tool. "
-            'Type: {"role": "assistant", "content": "..."}'
-        )
-        raise InputError(msg)
+        msg = f"a message has the role {brief(role)}; it must be system, user, assistant or tool. "
+        raise InputError(msg + 'Type: {"role": "assistant", "content": "..."}')
     calls, call_id = wire.get("tool_calls") or (), wire.get("tool_call_id")
     if not isinstance(calls, (list, tuple)):
         raise InputError(f"a message's tool_calls is {brief(calls)}; it must be a list of calls.")

@@ -20,6 +20,7 @@ from whilesim.chat.messages import Message
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
 from whilesim.core.keys import place_of, scrub
+from whilesim.core.templates import load_words
 
 ToolMode = Literal["auto", "native", "json"]
 Tools = Sequence[Mapping[str, Any]]
@@ -128,19 +129,9 @@ class Provider:
     """What follows an address from the environment that names a host only."""
 
 
-PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
-    "hf": Provider("https://router.huggingface.co/v1", "", "HF_TOKEN"),
-    "ollama": Provider("http://127.0.0.1:11434/v1", "OLLAMA_HOST", "", needs_key=False),
-    "vllm": Provider("http://127.0.0.1:8000/v1", "VLLM_BASE_URL", "VLLM_API_KEY", needs_key=False),
-    "azure": Provider("", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY", path="/openai/v1"),
-    "anthropic": Provider("", "", "ANTHROPIC_API_KEY"),
-    "litellm": Provider("", "", "", needs_key=False),
-}
+PROVIDERS = {name: Provider(**row) for name, row in load_words("endpoints")["providers"].items()}
 THROUGH_LITELLM = frozenset({"anthropic", "litellm"})
 """Providers that do not speak OpenAI's protocol; every ``provider/model`` is ``litellm``."""
-
-_ONLY_LITELLM = ("hosted_vllm/",)  # with an address too: no server has models of that name
 
 
 def resolve_model(spec: str | Model) -> Model:
@@ -155,11 +146,8 @@ def resolve_model(spec: str | Model) -> Model:
             cannot be used. Nothing has been sent.
     """
     if not isinstance(spec, (str, Model)):
-        msg = (
-            f"a model is {type(spec).__name__}; it must be text or ws.Model. "
-            'Type: "openai:gpt-4.1-mini", or for a client: ws.Model("name-of-the-model", client=client).'
-        )
-        raise InputError(msg)
+        typed = 'Type: "openai:gpt-4.1-mini", or for a client: ws.Model("name-of-the-model", client=client).'
+        raise InputError(f"a model is {type(spec).__name__}; it must be text or ws.Model. {typed}")
     model = Model(spec) if isinstance(spec, str) else spec
     _check(model)
     prefix, colon, rest = model.name.partition(":")
@@ -169,16 +157,16 @@ def resolve_model(spec: str | Model) -> Model:
         return replace(model, provider="client")
     if colon and prefix in PROVIDERS:
         return _from_table(replace(model, name=rest.strip()), prefix)
-    if model.base_url is not None and not model.name.startswith(_ONLY_LITELLM):
-        return _from_address(model, model.base_url)
+    if model.base_url is not None and not model.name.startswith("hosted_vllm/"):  # no server has models of that name
+        url, owners = _clean(model.base_url), {provider.url: provider.key_from for provider in PROVIDERS.values()}
+        key = model.api_key or os.environ.get(owners.get(url, "")) or None
+        return replace(model, base_url=url, api_key=key, provider="address")
     if "/" in model.name:
         return _from_litellm(model)
-    msg = (
-        f"the model {model.name!r} names no provider. Type one of "
-        f'{", ".join(f"{name}:" for name in PROVIDERS)} before it ("openai:gpt-4.1-mini"), a litellm name '
-        '("groq/llama-3.3-70b-versatile"), or ws.Model(name, base_url="http://host:port/v1").'
-    )
-    raise InputError(msg)
+    known = ", ".join(f"{name}:" for name in PROVIDERS)
+    typed = f'{known} before it ("openai:gpt-4.1-mini"), a litellm name ("groq/llama-3.3-70b-versatile"), or '
+    typed += 'ws.Model(name, base_url="http://host:port/v1").'
+    raise InputError(f"the model {model.name!r} names no provider. Type one of {typed}")
 
 
 def _from_table(model: Model, name: str) -> Model:
@@ -190,11 +178,8 @@ def _from_table(model: Model, name: str) -> Model:
     key = model.api_key or os.environ.get(provider.key_from) or None
     url = model.base_url or _environment_url(provider) or provider.url
     if key is None and provider.needs_key and model.base_url is None:
-        msg = (
-            f"{name}:{model.name} needs a key, and {provider.key_from} is not set. "
-            f"Type: export {provider.key_from}=..., or pass ws.Model(..., api_key=...)."
-        )
-        raise InputError(msg)
+        typed = f"Type: export {provider.key_from}=..., or pass ws.Model(..., api_key=...)."
+        raise InputError(f"{name}:{model.name} needs a key, and {provider.key_from} is not set. {typed}")
     if name in THROUGH_LITELLM:
         model = replace(model, name=f"{name}/{model.name}")
     elif not url:
@@ -202,20 +187,12 @@ def _from_table(model: Model, name: str) -> Model:
     return replace(model, base_url=_clean(url) if url else None, api_key=key, provider=name)
 
 
-def _from_address(model: Model, url: str) -> Model:
-    url = _clean(url)
-    owners = {provider.url: provider.key_from for provider in PROVIDERS.values()}
-    key = model.api_key or os.environ.get(owners.get(url, "")) or None
-    return replace(model, base_url=url, api_key=key, provider="address")
-
-
 def _from_litellm(model: Model) -> Model:
     if find_provider(model.name) is None:
-        msg = (
-            f"no provider is known for the model {model.name!r}. Type provider:model, a litellm name "
-            f'"provider/model", or give the server\'s address: ws.Model({model.name!r}, base_url=...).'
+        typed = (
+            f'a litellm name "provider/model", or give the server\'s address: ws.Model({model.name!r}, base_url=...).'
         )
-        raise InputError(msg)
+        raise InputError(f"no provider is known for the model {model.name!r}. Type provider:model, {typed}")
     if model.api_key is None and model.base_url is None and (missing := missing_keys(model.name)):
         raise InputError(f"{model.name!r} needs {' and '.join(missing)}. Type: export {missing[0]}=...")
     return replace(model, provider="litellm")

@@ -62,20 +62,14 @@ def _check_functions(model: Model, tools: Tools) -> None:
     limits = load_words("endpoints")["functions"].items()
     most = next((n for name, n in limits if name == provider or host.endswith(name)), None)
     if most is not None and len(tools) > most and model.tool_mode != "json":
-        msg = (
-            f"there are {len(tools)} tools, and {model.host} takes {most} functions in a request. Give fewer tools, "
-            'or type ws.Model(..., tool_mode="json"): tools are then asked for as JSON.'
-        )
-        raise InputError(msg)
+        msg = f"there are {len(tools)} tools, and {model.host} takes {most} functions in a request. Give fewer tools, "
+        raise InputError(msg + 'or type ws.Model(..., tool_mode="json"): tools are then asked for as JSON.')
 
 
 def _check_window(model: Model, told: Sequence[Message], tools: Tools) -> None:
     window = model.window or find_window(*listed_as(model))
     least = len(dumps([to_openai(told), list(tools)]).encode("utf-8", "replace")) // _LEAST
     if window is not None and least > window:
-        msg = (
-            f"the system prompt and {len(tools)} tools take {least:,} tokens or more, and {model.name!r} reads {window:,}. "
-            "Choose a model that reads more, give fewer tools or a shorter policy, or type "
-            "ws.Model(..., window=...) if the model reads more than is known here."
-        )
-        raise InputError(msg)
+        needed = f"the system prompt and {len(tools)} tools take {least:,} tokens or more, and {model.name!r} reads {window:,}."
+        typed = "or type ws.Model(..., window=...) if the model reads more than is known here."
+        raise InputError(f"{needed} Choose a model that reads more, give fewer tools or a shorter policy, {typed}")

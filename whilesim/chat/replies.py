@@ -15,6 +15,7 @@ import hashlib
 import logging
 import os
 import sqlite3
+from collections.abc import Callable
 
 from whilesim.chat.models import CallKey
 from whilesim.core.errors import InputError
@@ -22,11 +23,11 @@ from whilesim.core.errors import InputError
 log = logging.getLogger(__name__)
 
 _EVERY = 0.5  # seconds from the first answer to the commit
-_SET_UP = (
-    "PRAGMA journal_mode=WAL",
-    "PRAGMA synchronous=NORMAL",
-    "CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply BLOB NOT NULL)",
-)
+_SET_UP = """
+PRAGMA journal_mode=WAL;
+PRAGMA synchronous=NORMAL;
+CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply BLOB NOT NULL)
+"""
 
 
 class Replies:
@@ -44,11 +45,8 @@ class Replies:
             self._file = _connect(path)
             self._timer: asyncio.TimerHandle | None = None
         except sqlite3.Error as error:
-            msg = (
-                f"the reply cache {os.fspath(path)!r} cannot be opened ({error}). "
-                "Delete it: its answers are asked for again, and nothing else is lost."
-            )
-            raise InputError(msg) from error
+            msg = f"the reply cache {os.fspath(path)!r} cannot be opened ({error}). "
+            raise InputError(msg + "Delete it: its answers are asked for again, and nothing else is lost.") from error
 
     def get(self, key: bytes) -> bytes | None:
         """Return the answer under a key of :func:`reply_key`, or None."""
@@ -59,10 +57,7 @@ class Replies:
         """Keep an answer; a running loop commits it."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_EVERY, self._commit)
-        try:
-            self._file.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, reply))
-        except sqlite3.Error as error:
-            self._report(error)
+        self._try(lambda: self._file.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, reply)))
 
     def close(self) -> None:
         """Commit what is left and close the file."""
@@ -73,13 +68,13 @@ class Replies:
 
     def _commit(self) -> None:
         self._timer = None
-        try:
-            self._file.commit()
-        except sqlite3.Error as error:
-            self._report(error)
+        self._try(self._file.commit)
 
-    def _report(self, error: sqlite3.Error) -> None:
-        log.warning("replies could not be kept: %s", error)  # they are asked for again; it must not end the run
+    def _try(self, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except sqlite3.Error as error:  # they are asked for again; it must not end the run
+            log.warning("replies could not be kept: %s", error)
 
 
 def reply_key(request: bytes, key: CallKey) -> bytes:
@@ -91,8 +86,7 @@ def reply_key(request: bytes, key: CallKey) -> bytes:
 def _connect(path: str | os.PathLike[str]) -> sqlite3.Connection:
     connection = sqlite3.connect(path, check_same_thread=False, timeout=30)
     try:
-        for statement in _SET_UP:
-            connection.execute(statement)
+        connection.executescript(_SET_UP)
     except sqlite3.Error:
         connection.close()
         raise

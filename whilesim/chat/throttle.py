@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -85,10 +85,9 @@ class Throttle:
         self._started = time.monotonic()
         self._reserved_usd, self._reserved_tokens = 0.0, 0
         self._spent_usd, self._spent_tokens = 0.0, 0
-        self._unsettled: deque[asyncio.Future[None]] = deque()
         self._causes: Counter[str] = Counter()
         self._failed, self._silent_since, self._last_reason = 0, 0.0, ""
-        self._over = asyncio.Event()
+        self._settled, self._over = asyncio.Event(), asyncio.Event()
 
     def slots(self, endpoint: str) -> Slots:
         """Return the slots of an endpoint, which all models behind one address share."""
@@ -118,16 +117,13 @@ class Throttle:
         """
         while not self._fits(usd, tokens):
             if self._reserved_tokens == 0:  # nobody will give anything back
-                msg = (
-                    f"the budget is used up: {self._spent_usd:.4f} dollars and {self._spent_tokens} tokens are "
-                    f"spent, and the next call may take {usd:.4f} dollars and {tokens} tokens. "
-                    "Resume the run with a larger Budget(...)."
+                spent = f"{self._spent_usd:.4f} dollars and {self._spent_tokens} tokens are spent"
+                told = (
+                    f"the budget is used up: {spent}, and the next call may take {usd:.4f} dollars and {tokens} tokens."
                 )
-                self.stop(ModelError(msg, reason="budget"))
+                self.stop(ModelError(f"{told} Resume the run with a larger Budget(...).", reason="budget"))
             self.check()
-            future = asyncio.get_running_loop().create_future()
-            self._unsettled.append(future)
-            await future
+            await self._settled.wait()
         self._reserved_usd += usd
         self._reserved_tokens += tokens
 
@@ -146,10 +142,8 @@ class Throttle:
             said = used.tokens_in + used.tokens_out
             self._spent_usd += (used.usd or 0.0) if said else usd
             self._spent_tokens += said or tokens
-        while self._unsettled:
-            future = self._unsettled.popleft()
-            if not future.done():
-                future.set_result(None)
+        self._settled.set()
+        self._settled = asyncio.Event()  # those who wait wait for the next settlement
 
     def answered(self, used: Usage) -> None:
         """Note a call that was answered."""
@@ -207,8 +201,7 @@ class Throttle:
             self.asleep -= 1
 
     def _give_up(self) -> None:
-        silent = time.monotonic() - self._silent_since
-        msg = f"no call was answered in {silent:.0f} s. Causes: {self.causes}"
+        msg = f"no call was answered in {time.monotonic() - self._silent_since:.0f} s. Causes: {self.causes}"
         self.stop(ModelError(msg, reason=self._last_reason))
 
     def _seconds_left(self) -> float:

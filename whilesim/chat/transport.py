@@ -9,12 +9,10 @@ through litellm.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import os
 import urllib.request
 from collections.abc import Awaitable, Callable
-from functools import cache
 from typing import Any
 
 import aiohttp
@@ -83,20 +81,16 @@ class Transport:
             raise CallFailed(f"{self.where}: {type(error).__name__}: {error}", reason="connection") from error
         if status == 200:
             return data
-        headers = {k.lower(): v for k, v in answer.headers.items()}
-        raise read_failure(self.where, status, self._without_keys(data).decode("utf-8", "replace"), headers)
+        raise read_failure(self.where, status, self._without_keys(data).decode("utf-8", "replace"), answer.headers)
 
     def _open(self) -> aiohttp.ClientSession:
-        key, headers = self._model.api_key, {"Content-Type": "application/json"}
-        if key and self._model.provider == "azure":
-            headers["api-key"] = key
-        elif key:
-            headers["Authorization"] = f"Bearer {key}"
+        key = self._model.api_key or ""
+        named = {"api-key": key} if self._model.provider == "azure" else {"Authorization": f"Bearer {key}"}
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=_KEEP),
             trust_env=bool(urllib.request.getproxies()),  # looking for proxies costs time on each call
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers=headers,
+            headers={"Content-Type": "application/json"} | (named if key else {}),
         )
 
     async def _through_client(self, body: bytes, seconds: float) -> bytes:
@@ -106,14 +100,14 @@ class Transport:
         azure = isinstance(self._client, openai.AsyncAzureOpenAI)
         content: dict[str, Any] = {"body": json.loads(body)} if azure else {"content": body}
         options = {"headers": {"Content-Type": "application/json"}}
-        sent = self._client.post("/chat/completions", cast_to=_response_type(), options=options, **content)
+        sent = self._client.post("/chat/completions", cast_to=str, options=options, **content)
         try:
-            return bytes((await asyncio.wait_for(sent, seconds)).content)
+            return str(await asyncio.wait_for(sent, seconds)).encode()
         except openai.APIConnectionError as error:
             raise CallFailed(f"{self.where}: {error.__cause__ or error}", reason="connection") from error
         except openai.APIStatusError as error:
-            headers = {k.lower(): v for k, v in error.response.headers.items()}
-            raise read_failure(self.where, error.status_code, hide(error.response.text, self._keys), headers) from error
+            text = hide(error.response.text, self._keys)
+            raise read_failure(self.where, error.status_code, text, error.response.headers) from error
 
     async def _through_litellm(self, body: bytes, seconds: float) -> bytes:
         model = self._model
@@ -133,11 +127,3 @@ def _keys_of(model: Model) -> tuple[str, ...]:
     if model.provider in THROUGH_LITELLM:  # it looks for its keys itself
         headers |= os.environ
     return known_keys(model.api_key, getattr(model.client, "api_key", None), url=model.base_url, named=headers)
-
-
-@cache
-def _response_type() -> Any:
-    """Return the response class of the HTTP library that the installed openai stands on."""
-    import openai
-
-    return importlib.import_module("httpx2" if int(openai.VERSION.split(".")[0]) >= 3 else "httpx").Response

@@ -111,13 +111,12 @@ def read_reply(raw: bytes, *, where: str, price: Price | None, action: bool = Fa
             msg = f"{where} filtered its answer (finish_reason 'content_filter')."
             raise CallFailed(msg, reason="content_filter")
         case {"choices": [{"message": {**wire}, **choice}, *_]}:
-            finish = choice.get("finish_reason")
+            try:
+                message = _read_message(wire, choice.get("finish_reason"))
+            except (InputError, TypeError) as error:
+                raise _unreadable(where, raw, answer) from error
         case _:
             raise _unreadable(where, raw, answer)
-    try:
-        message = _read_message(wire, finish if isinstance(finish, str) else None)
-    except (InputError, TypeError) as error:
-        raise _unreadable(where, raw, answer) from error
     text, message = message.content or "", split_reasoning(message)
     if action:
         message = read_action(message, where=where)
@@ -146,7 +145,7 @@ def split_reasoning(message: Message) -> Message:
     return replace(message, content=rest.strip() or None, reasoning=reasoning or None, finish=finish)
 
 
-def _read_message(wire: Mapping[Any, Any], finish: str | None) -> Message:
+def _read_message(wire: Mapping[Any, Any], finish: Any) -> Message:
     message = read_message({**wire, "role": "assistant", "finish": finish})
     calls, refusal = message.tool_calls, wire.get("refusal")
     if not message.content and isinstance(refusal, str) and refusal:

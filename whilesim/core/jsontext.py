@@ -143,7 +143,7 @@ def write_whole(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
         InputError: The path names no file.
     """
     target = Path(path)
-    if not target.name:
+    if not target.name or target.is_dir():
         raise InputError(f"{os.fspath(path)!r} names no file to write. Type a file's name.")
     temporary = target.with_name(target.name + ".part")
     try:

@@ -5,8 +5,7 @@
     sandbox   the mock world in the state of a ticket
     rules     what must not be done, as data
     traces    what an agent did on one ticket
-    floors    four agents that anybody could write in a minute
-    agents    anything that answers, as an agent
+    agents    anything that answers, as an agent; four that anybody could write in a minute
     scorers   a trace held against its ticket
     results   traces, scores and floors of one run, and what they say
     setup     what is settled before a ticket is played; frozen protocols

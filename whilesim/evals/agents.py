@@ -1,8 +1,11 @@
-"""Agents: anything that answers, as an agent.
+"""Agents: anything that answers, as an agent, and four that anybody could write in a minute.
 
 A model, a script or ``agent(messages, context)`` is played as in a simulation. A function of
 ``(user_message, context, trace)``, a REST address, a LangChain runnable and an agent of the
 OpenAI Agents SDK are adapted here; told apart by what they have, so neither package is needed.
+
+What the four floors pass, a suite cannot tell from good work: their scores stand beside every
+score.
 """
 
 from __future__ import annotations
@@ -11,9 +14,11 @@ import asyncio
 import importlib
 import inspect
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from http.client import HTTPException
 from typing import Any, cast
 from urllib.request import Request, urlopen
@@ -25,10 +30,12 @@ from whilesim.conversations.scripted import ScriptedAgent
 from whilesim.core.errors import ModelError
 from whilesim.core.jsontext import dumps
 from whilesim.core.keys import hide, known_keys, place_of
-from whilesim.evals.floors import FLOORS
+from whilesim.core.templates import load_words
+from whilesim.core.text import shorten
 from whilesim.evals.rules import load_named
 from whilesim.evals.tickets import Ticket
 from whilesim.evals.traces import AgentTrace
+from whilesim.situations.tools import parse_tools
 
 _PATIENCE = 120.0  # seconds for one request to a REST agent
 
@@ -61,26 +68,24 @@ class TicketAgent:
         names = inspect.signature(self.function).parameters
         by_name = asked.keys() <= names.keys() or any(p.kind is p.VAR_KEYWORD for p in names.values())
         found = await call_function(lambda: self.function(**asked) if by_name else self.function(*asked.values()))
-        reply = found if isinstance(found, str) else None
-        if isinstance(found, Mapping):
-            reply = found.get("reply", found.get("content"))
-            if isinstance(found.get("final_state"), Mapping):
-                trace.final_state, trace.state_of = dict(found["final_state"]), "agent"
-            made = found.get("tool_calls") or []
-            if not isinstance(made, (list, tuple)):
-                raise ModelError(
-                    f"the agent returned tool_calls={made!r:.60}. Return a list of calls.", reason="player"
-                )
-            trace.tool_calls += made
-        elif reply is None:
+        found = {"reply": found} if isinstance(found, str) else found
+        if not isinstance(found, Mapping):
             msg = f'the agent returned {found!r:.60}. Return {{"final_state": {{...}}}}, and "reply" if it is not on the trace.'
             raise ModelError(msg, reason="player")
+        if isinstance(found.get("final_state"), Mapping):
+            trace.final_state, trace.state_of = dict(found["final_state"]), "agent"
+        made = found.get("tool_calls") or []
+        if not isinstance(made, (list, tuple)):
+            msg = f"the agent returned tool_calls={made!r:.60}. Return a list of calls."
+            raise ModelError(msg, reason="player")
+        trace.tool_calls += made
         trace.tool_calls[calls:] = [_plain_call(c) for c in trace.tool_calls[calls:]]
         for number, call in enumerate(trace.tool_calls[calls:], start=calls):
             _add_call(context, call, number)
         trace.turns[turns:] = [_turn(t) for t in trace.turns[turns:]]
-        said = [t["content"] for t in trace.turns[turns:] if t["role"] == "assistant"]
-        return (*context.inner, Message(role="assistant", content=str(reply or "\n".join(said))))
+        said = "\n".join(t["content"] for t in trace.turns[turns:] if t["role"] == "assistant")
+        reply = found.get("reply", found.get("content")) or said
+        return (*context.inner, Message(role="assistant", content=str(reply)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,34 @@ class FrameworkAgent:
         return new
 
 
+@dataclass(frozen=True, slots=True)
+class FloorAgent:
+    """An agent that does one and the same thing, whatever is asked."""
+
+    kind: str
+
+    async def answer(self, messages: Sequence[Message], context: Context) -> Sequence[Message]:
+        """Make the one call of its kind, once; then, or where there is no such tool, say its sentence."""
+        said = load_words("evals")["floors"][self.kind]
+        if self.kind == "echo_policy":
+            said = next((m.content for m in messages if m.role == "system" and m.content), said)
+        called = any(m.role == "assistant" and m.tool_calls for m in messages)
+        tool = None if called or not context.tools else self._tool(context.tools)
+        if tool is None:
+            return (Message(role="assistant", content=said),)
+        asked = next((m.content or "" for m in reversed(messages) if m.role == "user"), "")
+        arguments = dumps(fill_arguments(tool.get("parameters") or {}, asked))
+        call = ToolCall(id=f"call_{len(messages)}", name=tool["name"], arguments=arguments)
+        return (Message(role="assistant", tool_calls=(call,)),)
+
+    def _tool(self, tools: Sequence[Mapping[str, Any]]) -> Any:
+        name = tools[0]["function"]["name"] if self.kind == "first_tool" else None
+        if self.kind == "always_handoff":
+            name = find_handoff(dumps(list(tools)))
+        return next((t["function"] for t in tools if t["function"]["name"] == name), None)
+
+
+FLOORS = {kind: FloorAgent(kind) for kind in ("always_handoff", "do_nothing", "echo_policy", "first_tool")}
 _NAMED: Mapping[str, Agent] = {"scripted": ScriptedAgent(faults=0.0), **FLOORS}
 
 
@@ -141,6 +174,33 @@ def rest_agent(url: str) -> Callable[..., Any]:
         return found
 
     return ask
+
+
+@lru_cache(maxsize=64)
+def find_handoff(tools: str) -> str | None:
+    """Return the name of the first tool that hands the customer to a person; tools as JSON text."""
+    return next((t.name for t in parse_tools(tools) if t.effect == "handoff"), None)
+
+
+def fill_arguments(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Fill what a schema requires with the first thing that fits: an option, a number, a word with digits in it, the text."""
+    known = schema.get("properties", {})
+    found = re.search(r"\w*\d[\w-]*", text)
+    coded = found.group() if found else ""
+    return {name: _fill(name, known.get(name, {}), coded, text) for name in schema.get("required", ())}
+
+
+def _fill(name: str, part: Mapping[str, Any], coded: str, text: str) -> Any:
+    kind = part.get("type", "string")
+    if part.get("enum"):
+        return part["enum"][0]
+    if kind in ("integer", "number"):
+        return int(coded) if coded.isdigit() else 1
+    if kind == "array":
+        return [_fill(name.rstrip("s"), part.get("items", {}), coded, text)]
+    if kind in ("boolean", "object"):
+        return True if kind == "boolean" else {}
+    return coded if coded and re.search(r"id|number|code|phone", name) else shorten(text, 160) or name
 
 
 def _takes_tickets(agent: Any) -> bool:

@@ -15,7 +15,7 @@ import click
 
 from whilesim.core.errors import GateFailed, InputError
 from whilesim.core.jsontext import dumps
-from whilesim.shell import Commands, command, json_option, show
+from whilesim.shell import Commands, command, show
 
 _STARTER = Path(__file__).parent.parent / "starter"
 _FILE = click.Path(exists=True, dir_okay=False)
@@ -68,17 +68,18 @@ def _evaluate(tickets: str | None, how: dict[str, Any], agent: str) -> Any:
 @click.option("--freeze", type=_NEW, help="Write the protocol of the run to this file, and play nothing.")
 @click.option("--push", help="owner/name: publish traces and scores on the Hub, beside the runs before.")
 @_split
-@json_option
 @command
 def eval_(tickets: str | None, agent: str, as_json: bool, **how: Any) -> None:
     """Play golden tickets with an agent, and score it beside others.
 
-    Example: whilesim eval eval/golden_tickets.jsonl --agent eval/agent.py:agent
+    Example: whilesim eval eval/golden_tickets.jsonl --rubric eval/rubric.json
     """
     init, freeze, push, split = (how.pop(name) for name in ("init", "freeze", "push", "split"))
     if init is not None:
         written = write_starter(Path(init))
-        show(written, "\n".join(written), as_json=as_json)
+        at = Path(init, "eval").as_posix()
+        typed = f"whilesim gate {at}/golden_tickets.jsonl --rubric {at}/rubric.json --policy {at}/policy.md --tools {at}/tools.json"
+        show(written, "\n".join([*written, f"Type: {typed}"]), as_json=as_json)
     elif freeze is not None:
         from whilesim.evals.setup import freeze_protocol, read_options
 
@@ -101,14 +102,13 @@ def eval_(tickets: str | None, agent: str, as_json: bool, **how: Any) -> None:
 @click.option("--undecided", type=click.Choice(["estimate", "fail", "pass"]), default="estimate", show_default=True,
               help="What a threshold inside the interval means.")  # fmt: skip
 @click.option("--junit", type=_NEW, help="Write JUnit XML to this file.")
-@json_option
 @command
 def gate_(tickets: str, agent: str, undecided: Any, as_json: bool, **how: Any) -> None:
     """Pass or fail, by tickets played now or by a run's folder.
 
     Exit code 1 for a fail.
 
-    Example: whilesim gate eval/golden_tickets.jsonl --agent eval/agent.py:agent
+    Example: whilesim gate eval/golden_tickets.jsonl --rubric eval/rubric.json
     """
     from whilesim.evals.gate import hold, write_junit, write_summary
     from whilesim.evals.results import load_result
@@ -127,7 +127,6 @@ def gate_(tickets: str, agent: str, undecided: Any, as_json: bool, **how: Any) -
 @click.argument("folders", nargs=-1, type=_PATH)
 @click.option("--hub", help="owner/name: print the runs that were pushed there, over time.")
 @_split
-@json_option
 @command
 def compare_(folders: tuple[str, ...], hub: str | None, split: str, as_json: bool) -> None:
     """Compare two runs, or the runs on the Hub over time.
@@ -140,17 +139,16 @@ def compare_(folders: tuple[str, ...], hub: str | None, split: str, as_json: boo
     if hub is not None:
         runs = read_history(hub, split)
         show(runs, tell_history(runs), as_json=as_json)
-        return
-    if len(folders) != 2:
+    elif len(folders) == 2:
+        found = compare(*folders)
+        show(asdict(found), str(found), as_json=as_json)
+    else:
         raise InputError("two folders are needed, or --hub. Type: whilesim compare runs/before runs/after")
-    found = compare(*folders)
-    show(asdict(found), str(found), as_json=as_json)
 
 
 @click.command("floors")
 @click.argument("tickets")
 @_with(_SUITE)
-@json_option
 @command
 def floors_(tickets: str, as_json: bool, **how: Any) -> None:
     """Say which golden tickets trivial agents pass.
@@ -167,7 +165,6 @@ def floors_(tickets: str, as_json: bool, **how: Any) -> None:
               help="NAME=SPEC, or a SPEC that is its own name; may be given again.")  # fmt: skip
 @click.option("--port", default=8765, show_default=True, help="Port on 127.0.0.1; 0 for any that is free.")
 @click.option("--key", help="What clients must send as their key; none by default.")
-@json_option
 @command
 def serve_(agents: tuple[str, ...], port: int, key: str | None, as_json: bool) -> None:
     """Serve agents as an OpenAI-compatible endpoint on 127.0.0.1.
@@ -204,7 +201,6 @@ def tau2_() -> None:
 @click.argument("results", nargs=-1, required=True, type=_PATH)
 @click.option("--splits", type=_FILE, help="The benchmark's split_tasks.json, to name the split of a part of one.")
 @click.option("--out", type=_NEW, help="Write the run here, keys taken out.")
-@json_option
 @command
 def tau2_read(results: tuple[str, ...], splits: str | None, out: str | None, as_json: bool) -> None:
     """Read one run: rewards, pass^k, errors counted three ways, split, personas, hand-offs.
@@ -224,7 +220,6 @@ def tau2_read(results: tuple[str, ...], splits: str | None, out: str | None, as_
 @tau2_.command("compare")
 @click.argument("before", type=_PATH)
 @click.argument("after", type=_PATH)
-@json_option
 @command
 def tau2_compare(before: str, after: str, as_json: bool) -> None:
     """Compare two runs: Fisher for single trials, else paired by task; per persona and hand-off.
@@ -239,7 +234,6 @@ def tau2_compare(before: str, after: str, as_json: bool) -> None:
 
 @tau2_.command("floors")
 @click.argument("results", type=_PATH)
-@json_option
 @command
 def tau2_floors(results: str, as_json: bool) -> None:
     """Say what agents that do nothing, or always hand off, score at most on the tasks of a file.

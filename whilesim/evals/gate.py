@@ -12,15 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from xml.etree import ElementTree
 
 from whilesim.core.errors import GateFailed, InputError
 from whilesim.core.stats import Estimate
+from whilesim.core.templates import render_page
 from whilesim.evals.results import EvalResult
 from whilesim.evals.scorers import NOTHING_EXPECTED
 from whilesim.evals.traces import AgentTrace
 
 Decides = Literal["estimate", "fail", "pass"]
+_NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,7 @@ def hold(
             raise InputError(f"{name}={least!r} is no threshold. Type a number from 0 to 1, or None to ask nothing.")
         found = result.scores.get(name) or Estimate(None, why="nothing was scored")
         if least is None:
-            lines.append(f"{name:<12} {found}: nothing is asked")
+            lines.append(f"{name:<12} {found}, not asked{_beside(result) if name == 'resolution' else ''}")
             continue
         below = [t for t in result.traces if is_below(t, name, least)]
         holds, said = _decide(found, len(below), least, undecided)
@@ -94,6 +95,12 @@ def is_below(trace: AgentTrace, name: str, least: float) -> bool:
     return score < least if score is not None else trace.reasons.get(name) != NOTHING_EXPECTED
 
 
+def _beside(result: EvalResult) -> str:
+    """Name the trivial agent that resolves most: an agent that keeps every rule may be no better."""
+    floors = [(name, f.resolution) for name, f in result.floors.items() if f.resolution is not None]
+    return "; {} {:.2f}".format(*max(floors, key=lambda pair: pair[1])) if floors else ""
+
+
 def _decide(found: Estimate, below: int, least: float, undecided: Decides) -> tuple[bool, str]:
     """Say whether a mean holds against a threshold, and in words why."""
     if least == 1.0:
@@ -109,16 +116,10 @@ def _decide(found: Estimate, below: int, least: float, undecided: Decides) -> tu
 
 def write_junit(result: EvalResult, report: GateReport, path: str | os.PathLike[str]) -> None:
     """Write JUnit XML: one test case per ticket, failed where the gate names it."""
-    counts = {"tests": str(len(result.by_ticket)), "failures": str(len(report.reasons))}
-    suite = ElementTree.Element("testsuite", {"name": "whilesim", **counts})
-    for ticket, traces in result.by_ticket.items():
-        case = ElementTree.SubElement(suite, "testcase", classname="whilesim", name=_xml(ticket))
-        if ticket in report.reasons:
-            ElementTree.SubElement(case, "failure", message=_xml(report.reasons[ticket]))
-        said = "\n".join(f"{turn['role']}: {turn['content']}" for trace in traces for turn in trace.turns)
-        ElementTree.SubElement(case, "system-out").text = _xml(said)
+    turns = {ticket: [turn for t in traces for turn in t.turns] for ticket, traces in result.by_ticket.items()}
+    page = render_page("junit", tickets=turns, reasons=report.reasons)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
+    Path(path).write_text(_NO_XML.sub("", page), encoding="utf-8")
 
 
 def write_summary(result: EvalResult, report: GateReport) -> None:
@@ -131,11 +132,6 @@ def write_summary(result: EvalResult, report: GateReport) -> None:
     head = f"### {'✅ support agent: gate passed' if report.passed else '❌ support agent: gate failed'}"
     with Path(path).open("a", encoding="utf-8") as out:
         out.write("\n".join([head, *table, "", "```", str(result), *report.lines, "```", ""]))
-
-
-def _xml(text: str) -> str:
-    """Leave out what XML cannot hold."""
-    return re.sub("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", text)
 
 
 def _cell(text: str) -> str:

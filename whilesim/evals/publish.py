@@ -14,7 +14,7 @@ from typing import Any
 
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, loads
-from whilesim.keeping.hub import REPO, patiently
+from whilesim.keeping.hub import REPO, commit, list_files, make_repo
 
 _OURS = re.compile(r"data/.+\.parquet|runs/.+\.json|README\.md|LICENSE|\.gitattributes")
 
@@ -35,11 +35,7 @@ def push_table(
     """
     if not REPO.fullmatch(repo) or not re.fullmatch(r"\w+", split):
         raise InputError(f"{repo!r} and {split!r} name no dataset and split. Type 'owner/name' and split=\"nightly\".")
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
-
-    hub = HfApi()
-    patiently(repo, lambda: hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
-    present = list_files(repo)
+    present = make_repo(repo, private)
     mine = [path for path in present if re.fullmatch(rf"data/{split}-.*\.parquet", path)]
     runs = [_split_of(path) for path in present if path.startswith("runs/")]
     # tickets and results have other columns, and no dataset can be read that holds both
@@ -50,17 +46,11 @@ def push_table(
     name = f"{split}-00000-of-00001" if run is None else f"{split}-{runs.count(split):05d}-{run['run_id']}"
     splits = {split, *(_split_of(path) for path in present if path.startswith("data/"))}
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "part.parquet")
-        _write(rows, file)
-        operations: list[Any] = [CommitOperationAdd(f"data/{name}.parquet", file)]
-        operations.append(CommitOperationAdd("README.md", _card(repo, sorted(splits)).encode()))
-        if run is None:
-            operations += [CommitOperationDelete(p) for p in mine if p != f"data/{name}.parquet"]
-        else:
-            operations.append(CommitOperationAdd(f"runs/{name}.json", dumps(run, indent=1).encode()))
-        told = f"{len(rows)} rows: {name}"
-        done = patiently(repo, lambda: hub.create_commit(repo, operations, commit_message=told, repo_type="dataset"))
-        return str(done.oid)
+        parquet, card = Path(folder, "part.parquet"), _card(repo, sorted(splits)).encode()
+        _write(rows, parquet)
+        files: dict[str, Path | bytes] = {f"data/{name}.parquet": parquet, "README.md": card}
+        files |= {f"runs/{name}.json": dumps(run, indent=1).encode()} if run is not None else {}
+        return commit(repo, files, mine if run is None else (), f"{len(rows)} rows: {name}")
 
 
 def read_history(repo: str, split: str = "nightly") -> list[dict[str, Any]]:
@@ -81,25 +71,18 @@ def read_history(repo: str, split: str = "nightly") -> list[dict[str, Any]]:
 
 
 def read_table(repo: str, split: str, revision: str | None = None) -> list[dict[str, Any]]:
-    """Read a split of any dataset as plain rows.
+    """Read a split of any dataset as plain rows; its name stands for no file and no folder.
 
     Raises:
         InputError: There is no such dataset or split.
     """
+    list_files(repo, revision, told=f"there is no file or folder {repo!r} here, and ")
     from datasets import load_dataset
 
-    list_files(repo, revision)
     try:
         return [dict(row) for row in load_dataset(repo, split=split, revision=revision)]
     except ValueError as error:
         raise InputError(f"{repo!r} has no split {split!r} that can be read: {error}") from error
-
-
-def list_files(repo: str, revision: str | None = None) -> list[str]:
-    """Return the paths in a dataset, or say that there is none."""
-    from huggingface_hub import HfApi
-
-    return patiently(repo, lambda: list(HfApi().list_repo_files(repo, repo_type="dataset", revision=revision)))
 
 
 def _split_of(path: str) -> str:

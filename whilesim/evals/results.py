@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
-
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, read_lines, write_lines, write_whole
 from whilesim.core.stats import Estimate, PassAt, bootstrap, pass_at, proportion
@@ -19,7 +17,7 @@ from whilesim.evals.scorers import SCORERS
 from whilesim.evals.tickets import read_json
 from whilesim.evals.traces import AgentTrace
 from whilesim.grading.outcome import Handoff, HandoffTable, handoff_table
-from whilesim.grading.rubric import first_fault
+from whilesim.grading.rubric import checked
 
 FLOOR = 0.2
 """Share of a suite that a trivial agent may pass before the suite is called weak."""
@@ -38,6 +36,8 @@ class Floor:
     wanted: tuple[int, int]
     """Passed and all, of the tickets on which a person is wanted."""
     unwanted: tuple[int, int]
+    resolution: float | None = None
+    """Mean of the score, 0 to 1; None where it was not scored."""
 
     @property
     def rate(self) -> float:
@@ -45,12 +45,12 @@ class Floor:
         return len(self.passed) / self.tickets if self.tickets else 0.0
 
     @classmethod
-    def of(cls, told: Mapping[str, tuple[bool, bool]]) -> Floor:
+    def of(cls, told: Mapping[str, tuple[bool, bool]], resolution: float | None = None) -> Floor:
         """Count what a floor passed: ticket id to whether it passed, and whether a person was wanted."""
         split = ([passed for passed, wanted in told.values() if wanted is w] for w in (True, False))
         wanted, unwanted = ((sum(found), len(found)) for found in split)
         passed = tuple(i for i, (passed, _) in told.items() if passed)
-        return cls(passed=passed, tickets=len(told), wanted=wanted, unwanted=unwanted)
+        return cls(passed=passed, tickets=len(told), wanted=wanted, unwanted=unwanted, resolution=resolution)
 
 
 @dataclass(frozen=True)
@@ -160,12 +160,9 @@ class EvalResult:
         lines += [f"  {len(failures)} without an answer: {failures[0]}"] if failures else []
         lines += [f"  {len(found)} in which the agent said what is not so: {found[0]}"] if found else []
         lines += ["  " + line for line in str(self.handoffs).splitlines()]
-        told = {
-            t.case_id: "; ".join(t.say_why(n) for n in SCORERS if t.scores.get(n) not in (None, 1.0))
-            for t in self.failed
-            if not t.failure
-        }
-        lines += [f"  {ticket:<16}{why}" for ticket, why in list(told.items())[:10]]
+        wrong = [t for t in self.failed if not t.failure]
+        told = {t.case_id: [t.say_why(n) for n in SCORERS if t.scores.get(n) not in (None, 1.0)] for t in wrong}
+        lines += [f"  {ticket:<16}{'; '.join(why)}" for ticket, why in list(told.items())[:10]]
         lines += [f"  and {len(told) - 10} more that failed"] if len(told) > 10 else []
         return "\n".join([*lines, *tell_floors(self.floors)])
 
@@ -217,7 +214,5 @@ def load_result(folder: str | os.PathLike[str]) -> EvalResult:
     if missing := [name for name in _RUN if name not in told]:
         raise InputError(f"{place / 'scores.json'} holds no {missing[0]!r}, so it is none of a run. {_AGAIN}")
     found = {"traces": [value for _, value in read_lines(place / "traces.jsonl")], "floors": told.get("floors")}
-    try:
-        return TypeAdapter(EvalResult).validate_python({**found, "run": {name: told[name] for name in _RUN}})
-    except ValidationError as error:
-        raise InputError(f"{os.fspath(folder)!r} cannot be read: {first_fault(error)} {_AGAIN}") from error
+    run = {name: told[name] for name in _RUN}
+    return checked(EvalResult, {**found, "run": run}, f"{os.fspath(folder)!r} cannot be read: ", _AGAIN)

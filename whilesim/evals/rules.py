@@ -17,12 +17,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict
 
 from whilesim.core.errors import InputError
 from whilesim.core.templates import load_words
 from whilesim.evals.tickets import near
-from whilesim.grading.rubric import first_fault
+from whilesim.grading.rubric import checked
 
 Names = str | tuple[str, ...]
 
@@ -89,10 +89,10 @@ def choose_rules(
         elif item in known:
             name, rule = item, known[item]
         else:
-            told = f"{where}: must_not_do names the rule {item!r}, and nobody wrote it, so it would always pass."
-            typed = f'"rules": {{"{item}": {{"when_tool": "...", "unless_state": {{...}}}}}}'
+            told = f"{where}: must_not_do names the rule {item!r}, and nobody wrote it, so it would always pass. "
+            typed = f'"rules": {{"{item}": {{"when_tool": "...", "unless_state": {{...}}}}}}.'
             raise InputError(
-                f"{told} {near(item, known)}Name the rubric that holds it (--rubric eval/rubric.json), or write it there: {typed}."
+                f"{told}Name the rubric that holds it (--rubric eval/rubric.json), or write it there: {typed} {near(item, known)}".strip()
             )
         # two rules of one tool are two rules
         chosen[name if chosen.get(name, rule) == rule else f"{name} ({len(chosen) + 1})"] = rule
@@ -124,10 +124,8 @@ def _read_rule(name: str, told: Any) -> RuleLike:
     if callable(told):
         return cast(Callable[..., Any], told)
     typed = 'Type: {"when_tool": "issue_refund", "unless_state": {"verified": true}}'
-    try:
-        rule = TypeAdapter(Rule).validate_python({"name": name, **told} if isinstance(told, Mapping) else told)
-    except ValidationError as error:
-        raise InputError(f"the rule {name!r} cannot be read: {first_fault(error)} {typed}") from error
+    given = {"name": name, **told} if isinstance(told, Mapping) else told
+    rule = checked(Rule, given, f"the rule {name!r} cannot be read: ", typed)
     if not rule.when_tool and not rule.never:
         raise InputError(f"the rule {name!r} names no tool in when_tool or never, so nothing breaks it. {typed}")
     return rule

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
+from statistics import fmean
 from typing import Any
 
 from whilesim import __version__
@@ -33,8 +34,7 @@ from whilesim.core.jsontext import dumps
 from whilesim.core.seeds import chance
 from whilesim.core.templates import load_words
 from whilesim.core.text import digest
-from whilesim.evals.agents import TicketAgent, find_agent
-from whilesim.evals.floors import FLOORS, FloorAgent
+from whilesim.evals.agents import FLOORS, FloorAgent, TicketAgent, find_agent
 from whilesim.evals.results import EvalResult, Floor, weak
 from whilesim.evals.scorers import Scored, decide_pass, score_ticket
 from whilesim.evals.setup import EvalOptions, Setup, check_protocol, describe, find_commit, name_agent, set_up
@@ -113,15 +113,12 @@ async def _evaluate(setup: Setup, agent: Any, judge_model: Any, told: Mapping[st
     floors: dict[str, Floor] = {}
     for name in FLOORS if setup.options.floors else ():
         played = await _play_agent(quiet, name, 1)
-        floors[name] = Floor.of({t.case_id: (t.passed is True, bool(t.handoff.get("wanted"))) for t in played})
-    weights = {c.name: c.weight for c in setup.rubric.criteria}
-    known: dict[str, Any] = {
-        "date": began,
-        "commit": find_commit(),
-        "agent": name_agent(agent),
-        "whilesim": __version__,
-    }
-    known |= {"judge": told["judge"], "trials": setup.trials, "protocol": dict(told), "weights": weights}
+        solved = [score for t in played if (score := t.scores["resolution"]) is not None]
+        told_of = {t.case_id: (t.passed is True, bool(t.handoff.get("wanted"))) for t in played}
+        floors[name] = Floor.of(told_of, fmean(solved) if solved else None)
+    known: dict[str, Any] = {"date": began, "commit": find_commit(), "agent": name_agent(agent)}
+    known |= {"whilesim": __version__, "judge": told["judge"], "trials": setup.trials, "protocol": dict(told)}
+    known["weights"] = {c.name: c.weight for c in setup.rubric.criteria}
     run_id = digest(f"{dumps(known)} {os.getpid()}", 12)
     return EvalResult(traces=tuple(traces), run={"run_id": run_id, **known}, floors=floors)
 
@@ -215,8 +212,8 @@ def _handoff(setup: Setup, trace: AgentTrace, ticket: Ticket) -> dict[str, Any]:
     named = dict.fromkeys([*ticket.expected_tools, *(str(c["name"]) for c in trace.tool_calls if c["name"])])
     tools = [known.get(name) or parse_tools([{"name": name}])[0] for name in named]
     wanted = ticket.handoff
-    if wanted is None and ticket.expected_tools:
-        wanted = any(t.effect == "handoff" and t.name in ticket.expected_tools for t in tools)
+    if wanted is None and any(t.effect == "handoff" and t.name in ticket.expected_tools for t in tools):
+        wanted = True  # what is only not expected stays open
     due = tuple(CallRule(name=t.name) for t in tools if t.name in ticket.expected_tools and t.effect != "handoff")
     oracle = Oracle(handoff_wanted=wanted, must_call=due)
     return asdict(read_handoff(oracle, trace.trace.messages, tools, trace.trace.failed_calls))

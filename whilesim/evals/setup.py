@@ -24,6 +24,7 @@ from whilesim.evals.scorers import SCORERS
 from whilesim.evals.tickets import Tickets, load_tickets, read_json
 from whilesim.grading.rubric import Rubric, read_rubric
 from whilesim.keeping.judging import name_model
+from whilesim.shell import read_policy
 from whilesim.situations.policy import Policy, parse_policy
 
 
@@ -72,10 +73,7 @@ class Setup:
 def read_options(how: Mapping[str, Any]) -> dict[str, Any]:
     """Return what ``evaluate`` takes beside agent and tickets, from the options of a command."""
     named = {name: how[name] for name in ("customer", "turns", "run_dir", "protocol", "progress") if name in how}
-    try:
-        prompt = Path(how["policy"]).read_text(encoding="utf-8-sig") if how["policy"] else None
-    except UnicodeDecodeError as error:
-        raise InputError(f"--policy {how['policy']}: it is no text ({error}). Save it as text in UTF-8.") from error
+    prompt = read_policy(how["policy"]) if how["policy"] else None
     options = EvalOptions(system_prompt=prompt, floors=not how.get("no_floors"), **named)
     given = {name: how[name] for name in ("rubric", "judge", "trials") if name in how}
     return {**given, "tools": Path(how["tools"]) if how["tools"] else (), "options": options}

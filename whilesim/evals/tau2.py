@@ -13,13 +13,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel
 
 from whilesim.core.errors import InputError
 from whilesim.core.keys import scrub
@@ -28,7 +27,7 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import digest
 from whilesim.evals.compare import Change, compare_tries
 from whilesim.evals.results import Floor, gather
-from whilesim.grading.rubric import first_fault
+from whilesim.grading.rubric import checked
 from whilesim.situations.tools import Effect, parse_tools
 
 _PARTS = {"agent": "agent_info", "user": "user_info", "domain": "environment_info"}
@@ -214,19 +213,17 @@ def read_tasks(path: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
     """Read the tasks of a results file, or of the benchmark's own ``tasks.json``."""
     found = _parse(Path(path))
     tasks = found.get("tasks") if isinstance(found, Mapping) else found
-    with suppress(ValidationError):
-        if TypeAdapter(list[_Task]).validate_python(tasks):
-            return cast(list[Mapping[str, Any]], tasks)
-    raise InputError(f"{os.fspath(path)!r} holds no tasks of tau2-bench. Type the path of results.json or tasks.json.")
+    typed = "Type the path of results.json or tasks.json."
+    checked(list[_Task], tasks or None, f"{os.fspath(path)!r} holds no tasks of tau2-bench: ", typed)
+    return cast(list[Mapping[str, Any]], tasks)
 
 
 def read_splits(path: str | os.PathLike[str]) -> Mapping[str, Sequence[str]]:
     """Read the benchmark's ``split_tasks.json``: name to task ids."""
     found = _parse(Path(path))
     found = found.get("splits", found) if isinstance(found, dict) else found
-    with suppress(ValidationError):
-        return TypeAdapter(dict[str, list[str]]).validate_python(found)
-    raise InputError(f"{os.fspath(path)!r} holds no splits: it must be an object of name to a list of task ids.")
+    told = f"{os.fspath(path)!r} holds no splits: "
+    return checked(dict[str, list[str]], found, told, "It must be an object of name to a list of task ids.")
 
 
 def wants_handoff(task: Mapping[str, Any]) -> bool:
@@ -261,11 +258,8 @@ def _read(path: Path) -> dict[str, Any]:
     found = _parse(file)
     if isinstance(found, dict) and not found.get("simulations") and (found.get("simulation_index") or path.is_dir()):
         found["simulations"] = [_parse(part) for part in sorted((file.parent / "simulations").glob("*.json"))]
-    try:
-        _Results.model_validate(found)
-    except ValidationError as error:
-        msg = f"{os.fspath(path)!r} is no file of results: {first_fault(error)} Type the path that --save-to named."
-        raise InputError(msg) from error
+    told = f"{os.fspath(path)!r} is no file of results: "
+    checked(_Results, found, told, "Type the path that --save-to named.")
     return cast(dict[str, Any], found)
 
 

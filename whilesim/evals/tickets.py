@@ -16,13 +16,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from pydantic import BeforeValidator
 
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, loads, read_lines, write_lines
 from whilesim.core.text import digest, shorten
 from whilesim.evals.publish import push_table, read_table
-from whilesim.grading.rubric import Words, first_fault
+from whilesim.grading.rubric import Words, checked
 from whilesim.keeping.hub import REPO
 from whilesim.keeping.rows import Row
 from whilesim.keeping.simulation import Simulation
@@ -84,7 +84,6 @@ class Ticket:
 
 _KNOWN = tuple(f.name for f in fields(Ticket))
 _TEXTS = {f.name for f in fields(Ticket) if f.type in ("str", "Words")}
-_TICKET = TypeAdapter(Ticket)
 
 
 class Tickets(Sequence[Ticket]):
@@ -107,9 +106,8 @@ class Tickets(Sequence[Ticket]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tickets as JSONL, fields that say nothing left out."""
-        write_lines(
-            path, ({k: v for k, v in asdict(t).items() if v is False or v not in ("", (), {}, None, 0)} for t in self)
-        )
+        told = map(asdict, self)
+        write_lines(path, ({k: v for k, v in t.items() if v is False or v not in ("", (), {}, None, 0)} for t in told))
 
     def push_to_hub(self, repo: str, *, private: bool = True, split: str = "test") -> str:
         """Publish the tickets, and return the revision: ``load_tickets("owner/name@revision")`` reads it again."""
@@ -189,10 +187,7 @@ def _read(value: Any, place: str) -> Ticket:
     for name in ("ticket_id", "user_message"):
         if name not in known:
             raise InputError(f'{place} has no {name!r}. Type: {{"ticket_id": "CS-001", "user_message": "..."}}')
-    try:
-        ticket = _TICKET.validate_python({**known, "ticket_id": str(known["ticket_id"])})
-    except ValidationError as error:
-        raise InputError(f"{place}: {first_fault(error)}") from error
+    ticket = checked(Ticket, {**known, "ticket_id": str(known["ticket_id"])}, f"{place}: ")
     for tool in (name for name in ticket.expected_arguments if name not in ticket.expected_tools):
         told = f"{place}: expected_arguments names the tool {tool!r}, and expected_tools does not, so nothing would look at them."
         raise InputError(f"{told} {near(tool, ticket.expected_tools)}Add it there.")

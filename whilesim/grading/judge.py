@@ -89,10 +89,8 @@ async def judge(
     """
     policy, seen = _policy_part(evidence, window)
     mark = _mark(_user_prompt(evidence, policy, seen, ""), key)
-    messages = [
-        Message(role="system", content=_system_prompt(rubric)),
-        Message(role="user", content=_user_prompt(evidence, policy, seen, mark)),
-    ]
+    asked = _user_prompt(evidence, policy, seen, mark)
+    messages = [Message(role="system", content=_system_prompt(rubric)), Message(role="user", content=asked)]
     usage = Usage()
     for turn in range(2):
         reply = await chat.reply(messages, schema=reply_schema(rubric), key=replace(key, turn=key.turn + turn))

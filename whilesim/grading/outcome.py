@@ -90,7 +90,8 @@ def observe_end(messages: Sequence[Message], tools: Sequence[Tool], failed: _Ids
     spoiled = any(c.failed and c.index >= _later_success(c, calls, tools) for c in last)
     wrote = not spoiled and any(not c.failed for c in _named(last, tools, "write"))
     if not spoiled and not refuses and not admits:
-        answered = bool(calls) and _is_english(said) and not said.rstrip().endswith("?")
+        english = len({*words(said)} & {*load_words("outcome")["english"]}) > 1
+        answered = bool(calls) and english and not said.rstrip().endswith("?")
         return "resolved" if wrote or answered else None
     retried = spoiled and any(c.failed and sum(d.name == c.name and d.failed for d in calls) > 1 for c in last)
     first = _first_answer(messages[calls[-1].index if calls else 0 :])
@@ -194,9 +195,7 @@ def _handed_on_wish(messages: Sequence[Message], calls: Sequence[Call], tools: S
 def _first_answer(messages: Sequence[Message]) -> str:
     """Return what the agent told after its last call, where the customer went on and was answered again."""
     spoken = [m for m in messages if m.role in ("user", "assistant") and m.content]
-    told = next(
-        (i for i, m in enumerate(spoken) if m.role == "assistant" and "?" not in (m.content or "")), len(spoken)
-    )
+    told = next((i for i, m in enumerate(spoken) if m.role == "assistant" and "?" not in str(m.content)), len(spoken))
     went_on = [m.role for m in spoken[told + 1 : told + 3]] == ["user", "assistant"]
     return spoken[told].content or "" if went_on else ""
 
@@ -228,10 +227,6 @@ def _says(kind: str, text: str) -> bool:
 @cache
 def _pattern(kind: str) -> re.Pattern[str]:
     return re.compile("|".join(load_words("outcome")[kind]))
-
-
-def _is_english(text: str) -> bool:
-    return len(set(words(text)) & set(load_words("outcome")["english"])) > 1
 
 
 def _does_as_well(rule: CallRule, call: Call) -> bool:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -22,6 +23,9 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, shorten
 
 T = TypeVar("T")
+_adapter: Any = cache(TypeAdapter)  # making one takes longer than reading with it
+_FIELD = "the rubric's field "
+_TYPED = 'Type: {"weights": {"policy": 0.6, "ux": 0.4}, "hard_fail_on_policy_violation": true}'
 _BULLET = re.compile(r"\s*(?:[-*+•]|\(?\d{1,2}[.)])\s+(?P<text>\S.*)")
 _NAMED = re.compile(r"[*_]{0,2}(?P<name>[^:*_.]{2,40}?)[*_]{0,2}\s*(?::[*_]{0,2}|\s[-–—])\s+(?P<text>\S.*)")
 _PATH = re.compile(r"(?:.*[/\\])?[^\s/\\]+\.(?:json|md|txt)")
@@ -90,12 +94,14 @@ def read_rubric(source: str | os.PathLike[str] | Sequence[Any] | Mapping[str, An
             texts or of ``{"name", "text", "weight", "hard_fail"}``; a mapping of names to texts,
             to weights or to such mappings; ``{"criteria": [...], "instructions": "..."}``; the
             tutorial's ``{"weights": {...}, "hard_fail_on_policy_violation": true}``; or the path
-            of a file with any of these. A bullet may open with its name and a colon.
+            of a file with any of these. A bullet may open with its name and a colon. Weights beside
+            criteria are theirs, by name; alone, each is a criterion of the name's known meaning.
 
     Raises:
         InputError: No criteria, two of one name, a weight that is negative or no number, weights
-            that sum to 0, an unknown field, a hard fail on policy without a policy criterion, or
-            a file that cannot be read.
+            that sum to 0, a weight of no criterion, a name without text that is nearly a known one,
+            an unknown field, a hard fail on policy without a policy criterion, or a file that
+            cannot be read.
     """
     if isinstance(source, Rubric):
         return source
@@ -119,6 +125,19 @@ def first_fault(error: ValidationError) -> str:
     return f"{'.'.join(map(str, first['loc']))!r} is {shorten(repr(first['input']), 200)}: {first['msg']}."
 
 
+def checked(kind: type[T], value: Any, told: str, typed: str = "") -> T:
+    """Return a value as pydantic reads it.
+
+    Raises:
+        InputError: It cannot be; the message opens with ``told`` and ends with ``typed``.
+    """
+    try:
+        found: T = _adapter(kind).validate_python(value)
+        return found
+    except ValidationError as error:
+        raise InputError(f"{told}{first_fault(error)} {typed}".rstrip()) from error
+
+
 def _build(source: Mapping[str, Any]) -> Rubric:
     for name, value in source.items():
         near = get_close_matches(str(name), _Sheet.model_fields, n=1, cutoff=0.7)
@@ -126,19 +145,32 @@ def _build(source: Mapping[str, Any]) -> Rubric:
             raise InputError(f"the rubric's field {name!r} is unknown. Did you mean {near[0]!r}?")
     if not set(source) & set(_Sheet.model_fields):  # nothing but names with their texts or weights
         source = {"criteria": [{"name": name, **_details(value)} for name, value in source.items()]}
-    sheet = _checked(_Sheet, dict(source))
-    weighed = [{"name": name, "weight": weight} for name, weight in sheet.weights.items()]
-    criteria = tuple(map(_criterion, [*sheet.criteria, *weighed]))
+    sheet = checked(_Sheet, dict(source), _FIELD, _TYPED)
+    alone = [{"name": name, "weight": weight} for name, weight in sheet.weights.items()]
+    criteria = tuple(map(_criterion, sheet.criteria or alone))
+    criteria = _weighed(criteria, sheet) if sheet.criteria else criteria
     _check(criteria)
     if sheet.hard_fail_on_policy_violation:
         criteria = _failing_on_policy(criteria)
     return Rubric(criteria=criteria, instructions=sheet.instructions.strip())
 
 
+def _weighed(criteria: Sequence[Criterion], sheet: _Sheet) -> tuple[Criterion, ...]:
+    """Give the criteria the weights that stand beside them, each by its name."""
+    names, items = [c.name for c in criteria], zip(criteria, sheet.criteria, strict=True)
+    own = {c.name for c, item in items if isinstance(item, Mapping) and "weight" in item}
+    for name in sheet.weights:
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Its criteria are {names}: weigh these, or add it."
+            raise InputError(f"the rubric weighs {name!r}, and none of its criteria has that name. {hint}")
+        if name in own:
+            raise InputError(f"the rubric weighs {name!r} twice, in 'criteria' and 'weights': delete one of them.")
+    return tuple(replace(c, weight=sheet.weights.get(c.name, c.weight)) for c in criteria)
+
+
 def _details(value: Any) -> Mapping[str, Any]:
-    if isinstance(value, Mapping):
-        return value
-    return {"text" if isinstance(value, str) else "weight": value}
+    return value if isinstance(value, Mapping) else {"text" if isinstance(value, str) else "weight": value}
 
 
 def _criterion(item: str | Mapping[str, Any]) -> Criterion:
@@ -147,11 +179,15 @@ def _criterion(item: str | Mapping[str, Any]) -> Criterion:
         named = _NAMED.match(item)
         item = named.groupdict() if named else {"text": item}
     if "name" in item:
-        known = load_words("rubric")["known"]
-        item = {"text": known.get("_".join(name_words(str(item["name"]))), item["name"]), **item}
+        known, name = load_words("rubric")["known"], "_".join(name_words(str(item["name"])))
+        near = [] if "text" in item or name in known else get_close_matches(name, known, 1, cutoff=0.8)
+        if near:
+            msg = f"the rubric's {item['name']!r} has no text, and no criterion of that name is known. Did you mean {near[0]!r}? "
+            raise InputError(msg + "Else say what it asks: give it a text.")
+        item = {"text": known.get(name, item["name"]), **item}
     else:
         item = {"name": shorten(str(item.get("text", "")).rstrip("."), 40), **item}
-    return _checked(Criterion, item)
+    return checked(Criterion, item, _FIELD, _TYPED)
 
 
 def _read_text(text: str) -> Any:
@@ -197,14 +233,6 @@ def _failing_on_policy(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
         )
         raise InputError(msg)
     return tuple(replace(c, hard_fail=True) if c in found else c for c in criteria)
-
-
-def _checked(kind: type[T], value: Mapping[str, Any]) -> T:
-    try:
-        return TypeAdapter(kind).validate_python(value)
-    except ValidationError as error:
-        typed = 'Type: {"weights": {"policy": 0.6, "ux": 0.4}, "hard_fail_on_policy_violation": true}'
-        raise InputError(f"the rubric's field {first_fault(error)} {typed}") from error
 
 
 def _read_file(path: Path) -> str:

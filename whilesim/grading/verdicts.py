@@ -36,12 +36,9 @@ def oppose(findings: Sequence[Finding], violations: Sequence[Violation]) -> Verd
 
     A finding of severity ``warn`` opposes nothing. The first of several decides.
     """
-    for finding in findings:
-        if finding.severity == "drop":
-            return Verdict(keep=False, reward=0.0, reason=finding.reason, rule=f"check:{finding.check}")
-    for violation in violations:
-        return Verdict(keep=False, reward=0.0, reason=violation.reason, rule=f"oracle:{violation.rule}")
-    return None
+    against = [(f"check:{f.check}", f.reason) for f in findings if f.severity == "drop"]
+    against += [(f"oracle:{v.rule}", v.reason) for v in violations]
+    return Verdict(keep=False, reward=0.0, reason=against[0][1], rule=against[0][0]) if against else None
 
 
 def decide(

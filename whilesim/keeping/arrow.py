@@ -90,9 +90,8 @@ def _tables(rows: Iterable[Row]) -> Iterator[Any]:
     import pyarrow as pa
 
     schema, waiting = row_features().arrow_schema, iter(rows)
-    texts = pa.schema(
-        [(name, pa.list_(pa.string()) if name in LISTS else PLAIN.get(name, "string")) for name in schema.names]
-    )
+    kinds = PLAIN | dict.fromkeys(LISTS, pa.list_(pa.string()))
+    texts = pa.schema([(name, kinds.get(name, "string")) for name in schema.names])
     while some := [to_cells(row) for row in islice(waiting, _GROUP)]:
         yield pa.Table.from_pylist(some, schema=texts).cast(schema)
 

@@ -22,9 +22,10 @@ from typing import Any
 from whilesim.chat.messages import read_messages
 from whilesim.core.jsontext import parse_object
 from whilesim.core.text import fold
+from whilesim.grading.checks.identifiers import leaves
 from whilesim.grading.outcome import observe_end
 from whilesim.keeping.manifest import Manifest, Pair
-from whilesim.keeping.rows import Row, leaves
+from whilesim.keeping.rows import Row
 from whilesim.situations.tools import Tool
 from whilesim.world.oracle import Oracle
 
@@ -73,7 +74,7 @@ class Certificate:
         """
         counts: dict[Pair, Counter[str]] = {pair: Counter(feasible=1) for pair in sorted(manifest.feasible())}
         for row in rows:
-            _count(row, [(axis, row.situation[axis]) for axis in manifest.axes if axis in row.situation], counts, tools)
+            _count(row, manifest.axes, counts, tools)
         tables: dict[str, Counter[str]] = {}
         for ((first, _), (second, _)), found in counts.items():
             tables.setdefault(f"{first} x {second}", Counter()).update(name for name in _COLUMNS if found[name])
@@ -116,11 +117,9 @@ def happened(row: Row, tools: Sequence[Tool]) -> dict[str, bool]:
     return {axis: met.get(axis, True) for axis in values}
 
 
-def _count(
-    row: Row, values: Sequence[tuple[str, str]], counts: Mapping[Pair, Counter[str]], tools: Sequence[Tool]
-) -> None:
+def _count(row: Row, axes: Iterable[str], counts: Mapping[Pair, Counter[str]], tools: Sequence[Tool]) -> None:
     met = happened(row, tools) if row.state != "failed" else {}
-    for pair in combinations(values, 2):
+    for pair in combinations([(axis, row.situation[axis]) for axis in axes if axis in row.situation], 2):
         missing = next((axis for axis, _ in pair if not met.get(axis)), None)
         if row.state == "failed":
             found = ["planned", f"failed {row.stop if row.failure is None else row.failure.reason}"]
@@ -156,5 +155,5 @@ def _names_record(arguments: str, row: Row) -> bool:
     oracle = row.to_oracle() or Oracle()
     rules = (rule.arguments.values() for rule in (*oracle.must_call, *oracle.must_not_call))
     names = {fold(str(value)) for value in chain(row.card.facts.values(), *rules)}
-    told = (fold(str(leaf)) for leaf in leaves(parse_object(arguments)))
+    told = (fold(str(leaf)) for _, leaf in leaves(parse_object(arguments)) if leaf is not None)
     return any(len(said) > 2 and said in names for said in told)

@@ -125,20 +125,16 @@ def find_overlaps(
     return Decontamination(rows=len(rows), items=len(items), layers=told, evidence=evidence)
 
 
-class _Index:
+class _Index(dict[Any, tuple[str, int]]):
     """Things of a benchmark's items, each with the first item that has it and how many do."""
 
     def __init__(self, pairs: Iterable[tuple[Any, str]]) -> None:
-        self.held: dict[Any, tuple[str, int]] = {}
         for thing, item in pairs:
-            first, count = self.held.get(thing, (item, 0))
-            self.held[thing] = (first, count + 1)
-
-    def __len__(self) -> int:
-        return len(self.held)
+            first, count = self.get(thing, (item, 0))
+            self[thing] = (first, count + 1)
 
     def evidence(self, layer: str, thing: Any, quote: str) -> Evidence:
-        item, count = self.held[thing]
+        item, count = self[thing]
         return Evidence(layer, item, count, shorten(quote, 160))
 
 
@@ -149,7 +145,7 @@ def _exact(rows: Sequence[Row], items: Sequence[Item]) -> _Found:
     """Look for whole texts: long ones anywhere, short ones where a customer opens with them and says nothing else."""
     index = _Index((tokens(text), item.id) for item in items for text in dict.fromkeys(item.texts))
     starts: dict[tuple[str, ...], list[tuple[str, ...]]] = defaultdict(list)
-    for text in index.held:
+    for text in index:
         if len(text) >= FREE:
             starts[text[:FREE]].append(text)
 
@@ -167,8 +163,8 @@ def _exact(rows: Sequence[Row], items: Sequence[Item]) -> _Found:
 def _ngrams(rows: Sequence[Row], items: Sequence[Item], size: int) -> _Found:
     texts = ((tokens(text), item.id) for item in items for text in item.texts)
     index = _Index(dict.fromkeys((gram, item) for text, item in texts for gram in _grams(text, size)))
-    found = _seen(rows, index, f"{size}-gram", lambda said, _: (g for g in _grams(said, size) if g in index.held))
-    return (f"{len(index)} runs of words", found) if len(index) else (f"no text of {size} words or more", None)
+    found = _seen(rows, index, f"{size}-gram", lambda said, _: (g for g in _grams(said, size) if g in index))
+    return (f"{len(index)} runs of words", found) if index else (f"no text of {size} words or more", None)
 
 
 _Hits = Callable[[tuple[str, ...], bool], Iterable[tuple[str, ...]]]  # words of a message, and whether it opens
@@ -198,11 +194,11 @@ def _seen(rows: Sequence[Row], index: _Index, layer: str, hits: _Hits) -> dict[s
 def _near(rows: Sequence[Row], items: Sequence[Item], embedder: Any) -> _Found:
     """Compare what a customer opens with, and all that a customer says, with every text."""
     index = _Index((text, item.id) for item in items for text in dict.fromkeys(item.texts) if len(tokens(text)) >= FREE)
-    if not len(index) or not rows:
+    if not index or not rows:
         return f"no text of {FREE} words or more", None
-    theirs = embed(list(index.held), embedder)
+    theirs = embed(list(index), embedder)
     said = [(row, text) for row in rows for text in _asked(row) if len(tokens(text)) >= FREE]
-    limit, texts = NEAR.get(theirs.name, _NEAR), list(index.held)
+    limit, texts = NEAR.get(theirs.name, _NEAR), list(index)
     found: dict[str, Evidence] = {}
     for start in range(0, len(said), 1000):
         some = said[start : start + 1000]
@@ -218,14 +214,14 @@ def _near(rows: Sequence[Row], items: Sequence[Item], embedder: Any) -> _Found:
 def _same_names(rows: Sequence[Row], items: Sequence[Item]) -> _Found:
     index = _Index((name, item.id) for item in items for name in sorted(item.names))
     found = {}
-    for row in rows if len(index) else ():
+    for row in rows if index else ():
         told = [m["content"] or "" for m in row.messages[1:]] + [dumps(row.card.facts)]
         told += [call["function"]["arguments"] for call in row.calls]
-        both = identifiers("\n".join(told), index.held)
-        both = both and both - identifiers(_common(row), index.held)
+        both = identifiers("\n".join(told), index)
+        both = both and both - identifiers(_common(row), index)
         if both:
             found[row.id] = index.evidence("identifiers", min(both), ", ".join(sorted(both)))
-    return (f"{len(index)} identifiers", found) if len(index) else ("nothing that names a record or a person", None)
+    return (f"{len(index)} identifiers", found) if index else ("nothing that names a record or a person", None)
 
 
 def _same_calls(rows: Sequence[Row], items: Sequence[Item], tools: Sequence[Tool]) -> _Found:
@@ -235,7 +231,7 @@ def _same_calls(rows: Sequence[Row], items: Sequence[Item], tools: Sequence[Tool
     by_customer = {call.name for item in items for call in item.calls if call.customer}
     asked = ((frozenset(call for call in item.calls if call.name not in reading), item.id) for item in items)
     wanted = _Index((deeds, item) for deeds, item in asked if deeds)
-    known = {deeds for deeds in wanted.held if {d.name for d in deeds} & (changing | by_customer)}
+    known = {deeds for deeds in wanted if {d.name for d in deeds} & (changing | by_customer)}
     telling = {deeds for deeds in known if any(d.named for d in deeds) or len(deeds) >= _BARE}
     by_deed: dict[Call, list[frozenset[Call]]] = defaultdict(list)
     for deeds in telling:
@@ -250,8 +246,8 @@ def _same_calls(rows: Sequence[Row], items: Sequence[Item], tools: Sequence[Tool
             found[row.id] = wanted.evidence("structure", best, ", ".join(sorted(d.told for d in best)))
     if not telling:
         return "no expected call that changes a record of these tools", None
-    silent = sum(wanted.held[deeds][1] for deeds in wanted.held if deeds not in telling)
-    without = len(items) - sum(count for _, count in wanted.held.values())
+    silent = sum(wanted[deeds][1] for deeds in wanted if deeds not in telling)
+    without = len(items) - sum(count for _, count in wanted.values())
     return f"{len(telling)} sets of calls; {silent + without} items expect none, or none that would tell", found
 
 

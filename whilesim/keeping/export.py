@@ -47,7 +47,8 @@ class Export:
     left_out: Mapping[str, int]
 
     def __str__(self) -> str:
-        out = "; ".join(f"{n} {why}" for why, n in self.left_out.items()) or "nothing"
+        none = "nothing" if self.lines else "nothing, as there is no row"
+        out = "; ".join(f"{n} {why}" for why, n in self.left_out.items()) or none
         return f"{self.path}: {self.lines} lines of {self.format}; left out: {out}"
 
 

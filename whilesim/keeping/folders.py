@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, first_error, loads, write_lines, write_whole
-from whilesim.keeping.grades import Grade
+from whilesim.keeping.grades import Grade, Grades
 from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.rows import Row
 
@@ -33,7 +33,7 @@ _GRADE = TypeAdapter(Grade)
 class RowFile(Sequence[Row]):
     """Rows that stay in their file; slices and selections share it."""
 
-    def __init__(self, path: Path, offsets: array[int], grades: Mapping[str, Grade]) -> None:
+    def __init__(self, path: Path, offsets: array[int], grades: Grades) -> None:
         self.path, self.offsets, self.grades = path, offsets, grades
 
     @classmethod
@@ -82,7 +82,7 @@ def share_tools(rows: Iterable[Row]) -> Iterator[Row]:
         yield row.model_copy(update={"tools": tools})
 
 
-def join_grades(played: Sequence[Row], grades: Mapping[str, Grade]) -> Sequence[Row]:
+def join_grades(played: Sequence[Row], grades: Grades) -> Sequence[Row]:
     """Return the rows with their grades; rows without one stay as they were played."""
     if isinstance(played, RowFile):
         return RowFile(played.path, played.offsets, grades)
@@ -118,7 +118,7 @@ def read_folder(folder: Path) -> tuple[Sequence[Row], Manifest | None, dict[str,
     return rows, Manifest.read(manifest) if manifest.exists() else None, grades
 
 
-def write_folder(folder: Path, played: Sequence[Row], manifest: Manifest, grades: Mapping[str, Grade] | None) -> None:
+def write_folder(folder: Path, played: Sequence[Row], manifest: Manifest, grades: Grades | None) -> None:
     """Write a folder that :func:`read_folder` reads.
 
     Raises:

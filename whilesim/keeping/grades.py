@@ -30,6 +30,8 @@ from whilesim.situations.tools import Tool
 
 T = TypeVar("T")
 Weight = Literal["drop", "warn", "ignore"]
+Weights = Mapping[str, Weight]
+"""Check to what a finding of it weighs."""
 _FIRST = 10  # rows after which a judge that was never readable is given up
 _AT_ONCE = 64
 _RECORDS = 20  # records of the world that a judge is shown at most
@@ -54,6 +56,10 @@ class Grade:
         return graded.with_verdict(self.verdict, usage=self.usage)
 
 
+Grades = Mapping[str, Grade]
+"""Row id to what grading made of it."""
+
+
 def grades_of(rows: Iterable[Row]) -> dict[str, Grade]:
     """Return the grades that rows carry, by the ids of those that have a verdict."""
     return {
@@ -71,7 +77,7 @@ class Grading:
     policy: Policy
     """Its clauses; the text is each row's own."""
     tools: tuple[Tool, ...]
-    severity: Mapping[str, Weight]
+    severity: Weights
     chat: Any = None
     """The judge as a ``Chat``, or None for no judge at all."""
     model: str = ""
@@ -94,9 +100,7 @@ class Grading:
         return judge_name(self.model, self.rubric) if self.chat is not None else ""
 
 
-async def grade_rows(
-    rows: Iterable[Row], known: Mapping[str, Grade], how: Grading, done: Callable[[Grade], None]
-) -> None:
+async def grade_rows(rows: Iterable[Row], known: Grades, how: Grading, done: Callable[[Grade], None]) -> None:
     """Grade rows that were played to an end, and hand on each grade as it is made.
 
     Args:

@@ -31,6 +31,7 @@ _NEVER_OURS = {".gitattributes", "README.md", "LICENSE"}  # files that any repos
 _PART = re.compile(r"data/.*\.parquet")
 _HOLES = 50  # holes that a card names; the manifest has them all
 _ROLES = ("agent", "customer", "writer", "judge")
+_PATIENCE = 5.0  # seconds for the first word of a Hub; its client would try for half a minute to reach one
 _WAITS = (1.0, 4.0, 0.0)  # seconds after a server's error, before the next try; after the last there is none
 T = TypeVar("T")
 
@@ -87,10 +88,10 @@ def push(
     light, places = list(fit.values()), list(fit)
     parts = split_rows(light, splits, manifest.seed)
     counts = {name: len(part) for name, part in parts.items()}
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
+    from huggingface_hub import HfApi
 
     hub: Any = None if dry_run else HfApi()
-    present = [] if dry_run else _open(hub, repo, private)
+    present = [] if dry_run else _open(repo, private)
     replaced, pushes = "", []
     if "manifest.json" in present:
         replaced = str(hub.repo_info(repo, repo_type="dataset").sha)
@@ -104,12 +105,8 @@ def push(
     with tempfile.TemporaryDirectory() as folder:
         shown = {name: (_shown(rows[places[i]], reasoning=reasoning) for i in part) for name, part in parts.items()}
         files = _write_files(Path(folder), shown, manifest, card)
-        old = {path for path in present if _PART.fullmatch(path)} - set(files)
-        operations: list[Any] = [CommitOperationAdd(path, file) for path, file in files.items()]
-        operations += [CommitOperationDelete(path) for path in sorted(old)]
-        told = f"Push {len(pushes)}: {len(fit)} rows"
-        commit = patiently(repo, lambda: hub.create_commit(repo, operations, commit_message=told, repo_type="dataset"))
-    return replace(done, revision=commit.oid)
+        old = [path for path in present if _PART.fullmatch(path)]
+        return replace(done, revision=commit(repo, files, old, f"Push {len(pushes)}: {len(fit)} rows"))
 
 
 def pull(repo: str) -> tuple[list[Row], Manifest]:
@@ -123,7 +120,7 @@ def pull(repo: str) -> tuple[list[Row], Manifest]:
     if not REPO.fullmatch(repo):
         raise InputError(f"{repo!r} is no folder, and names no dataset on the Hub. Type 'owner/name'.")
     hub = HfApi()
-    present = patiently(repo, lambda: hub.list_repo_files(repo, repo_type="dataset"))
+    present = list_files(repo, told=f"there is no folder {repo!r} here, and ")
     paths = [path for path in present if _PART.fullmatch(path)]
     if "manifest.json" not in present or not paths:
         raise InputError(f"{repo!r} was not pushed by whilesim: it holds no manifest.json beside data/*.parquet.")
@@ -132,8 +129,34 @@ def pull(repo: str) -> tuple[list[Row], Manifest]:
     return sorted(rows, key=_in_order), manifest
 
 
-def patiently(repo: str, call: Callable[[], T]) -> T:
-    """Call again where the server failed; what else keeps us from a repository is said in words.
+def make_repo(repo: str, private: bool) -> list[str]:
+    """Make a dataset that is not there, and return the paths in it."""
+    from huggingface_hub import HfApi
+
+    patiently(repo, lambda: HfApi().create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
+    return list_files(repo)
+
+
+def commit(repo: str, files: Mapping[str, Path | bytes], old: Iterable[str], told: str) -> str:
+    """Write files in place of old ones in one commit, and return its revision."""
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
+
+    operations: list[Any] = [CommitOperationAdd(path, file) for path, file in files.items()]
+    operations += [CommitOperationDelete(path) for path in sorted(old) if path not in files]
+    made = patiently(repo, lambda: HfApi().create_commit(repo, operations, commit_message=told, repo_type="dataset"))
+    return str(made.oid)
+
+
+def list_files(repo: str, revision: str | None = None, told: str = "") -> list[str]:
+    """Return the paths in a dataset, or say that there is none; ``told`` opens what is said."""
+    from huggingface_hub import HfApi
+
+    found = patiently(repo, lambda: HfApi().dataset_info(repo, revision=revision, timeout=_PATIENCE), told)
+    return [file.rfilename for file in found.siblings or ()]
+
+
+def patiently(repo: str, call: Callable[[], T], told: str = "") -> T:
+    """Call again where the server failed; what else keeps us from a repository is said in words, ``told`` first.
 
     Raises:
         InputError: It is not there, there is no token, it may not write there, or no Hub answers.
@@ -146,7 +169,7 @@ def patiently(repo: str, call: Callable[[], T]) -> T:
         try:
             return call()
         except (RepositoryNotFoundError, RevisionNotFoundError) as error:
-            msg = f"there is no dataset {repo!r} on the Hub that you may read. Check the name, and HF_TOKEN."
+            msg = f"{told}there is no dataset {repo!r} on the Hub that you may read. Check the name, and HF_TOKEN."
             raise InputError(msg) from error
         except HfHubHTTPError as error:
             status = error.response.status_code if error.response is not None else 0
@@ -157,15 +180,14 @@ def patiently(repo: str, call: Callable[[], T]) -> T:
                 raise
             time.sleep(wait)
         except (ConnectionError, silence) as error:  # the first: HF_HUB_OFFLINE is set
-            msg = f"{repo!r}: the Hub cannot be reached ({shorten(str(error), 120)}). Look at the network, or at HF_ENDPOINT; a folder needs neither."
+            msg = f"{told or f'{repo!r}: '}the Hub cannot be reached ({shorten(str(error), 120)}). Look at the network, or at HF_ENDPOINT; a folder needs neither."
             raise InputError(msg) from error
     raise AssertionError("the last try returns or raises")
 
 
-def _open(hub: Any, repo: str, private: bool) -> list[str]:
+def _open(repo: str, private: bool) -> list[str]:
     """Make a repository that is not there; return the paths in it, or refuse what is not ours to replace."""
-    patiently(repo, lambda: hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
-    present: list[str] = patiently(repo, lambda: hub.list_repo_files(repo, repo_type="dataset"))
+    present = make_repo(repo, private)
     foreign = sorted(set(present) - _NEVER_OURS)
     if foreign and "manifest.json" not in present:
         msg = f"{repo!r} holds {foreign[0]!r}, which whilesim did not write and would replace. Push to another name."

@@ -17,7 +17,7 @@ from whilesim.core.errors import InputError
 from whilesim.grading.rubric import read_rubric
 from whilesim.grading.trust import Reader, Trust, measure_trust, read_labels
 from whilesim.keeping.folders import append_lines, write_grades
-from whilesim.keeping.grades import Grade, Grading, Weight, grade_rows, judged_case
+from whilesim.keeping.grades import Grade, Grades, Grading, Weights, grade_rows, judged_case
 from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.rows import Row
 from whilesim.situations.tools import Tool
@@ -25,14 +25,22 @@ from whilesim.situations.tools import Tool
 T = TypeVar("T")
 
 
-def choose_judge(players: Mapping[str, Any], *, warn: bool = True) -> Any:
+def choose_judge(players: Mapping[str, Any], fingerprint: Mapping[str, Any], *, warn: bool = True) -> Any:
     """Return the model that judges where none is named: the customer's, or the agent's.
 
     None for scripts and functions. With ``warn``, an agent's model is told that it is partial.
+
+    Raises:
+        InputError: All that is left of the model is its name, and it may have answered at an address of the user's.
     """
     agent, customer = (_model_of(players.get(role)) for role in ("agent", "customer"))
-    if customer is not None and customer != agent:
-        return customer
+    judge = agent if customer is None else customer
+    if isinstance(judge, str) and any(isinstance(f, Mapping) and f.get("name") == judge for f in fingerprint.values()):
+        msg = f"{judge!r} played these rows, and where it answered is not written down: they could go to the wrong "
+        msg += "host. Type grade(judge=ws.Model(...)); in a shell: --judge NAME, "
+        raise InputError(msg + "and --base-url for a server of yours.")
+    if judge is not None and judge != agent:
+        return judge
     if agent is not None and warn:
         told = f"{name_model(agent)} judges its own conversations, and models are kind to themselves"
         warnings.warn(f"{told}: name another with grade(judge=...).", stacklevel=4)
@@ -40,12 +48,7 @@ def choose_judge(players: Mapping[str, Any], *, warn: bool = True) -> Any:
 
 
 def open_grading(
-    manifest: Manifest,
-    tools: tuple[Tool, ...],
-    rubric: Any,
-    judge: Any,
-    fraction: float,
-    severity: Mapping[str, Weight],
+    manifest: Manifest, tools: tuple[Tool, ...], rubric: Any, judge: Any, fraction: float, severity: Weights
 ) -> Grading:
     """Read the rubric and open the judge: a model, any object with ``reply``, or None for none."""
     return Grading(
@@ -65,9 +68,7 @@ def name_model(model: Any) -> str:
     return model if isinstance(model, str) else str(getattr(model, "name", type(model).__name__))
 
 
-def grade_played(
-    played: Iterable[Row], known: Mapping[str, Grade], how: Grading, folder: Path | None
-) -> dict[str, Grade]:
+def grade_played(played: Iterable[Row], known: Grades, how: Grading, folder: Path | None) -> dict[str, Grade]:
     """Grade rows and return all grades, the known ones included; in ``folder`` they stand as soon as they are made."""
     made, path = dict(known), folder and folder / "verdicts.jsonl"
     if path is not None:  # whole lines only: what follows is appended

@@ -42,20 +42,18 @@ class Ledger:
     """Usage by role: agent, customer, judge."""
 
     @classmethod
-    def build(
-        cls, rows: Iterable[Row], *, planned: int | None = None, unjudged: Mapping[str, str] | None = None
-    ) -> Ledger:
+    def build(cls, rows: Iterable[Row], *, planned: int | None = None, why: Mapping[str, str] | None = None) -> Ledger:
         """Count rows.
 
         Args:
             rows: Each once.
             planned: How many there should be; None: as many as there are.
-            unjudged: Row id to why its judge gave no verdict.
+            why: Id of an unjudged row to why its judge gave no verdict.
         """
         reasons: dict[State, Counter[str]] = {state: Counter() for state in STATES}
         usage = {role: Usage() for role in ROLES}
         for row in rows:
-            reasons[row.state][_reason(row, unjudged or {})] += 1
+            reasons[row.state][_reason(row, why or {})] += 1
             for role in ROLES:
                 usage[role] += getattr(row.usage, role)
         played = sum(found.total() for found in reasons.values())

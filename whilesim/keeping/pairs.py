@@ -29,6 +29,7 @@ from whilesim.keeping.rows import Row, State
 from whilesim.situations.tools import Tool
 
 LENGTH_RATIO = 2.0
+Cause = Literal["rollouts", "twins"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,7 @@ class Preference:
     chosen: Mapping[str, Any]
     rejected: Mapping[str, Any]
     tools: Sequence[Mapping[str, Any]]
-    cause: Literal["rollouts", "twins"]
+    cause: Cause
     rule: str
     """What spoke against the rejected turn: ``check:``, ``oracle:`` and a name, ``judge``, or ``twins``."""
     reason: str
@@ -100,13 +101,10 @@ def _from_rollouts(group: Sequence[Row], tools: Sequence[Tool]) -> Iterator[Pref
             yield "spoiled by the customer" if rights else "no rollout of the card was kept"
             continue
         tries = [_diverge(right, wrong, first_wrong(wrong, tools)) for right in rights]
-        pairs = sorted((t for t in tries if isinstance(t, Preference)), key=_unlike)
+        pairs = [t for t in tries if isinstance(t, Preference)]
+        # a call against a call says more of what was wrong
+        pairs.sort(key=lambda pair: bool(_calls(pair.chosen)) != bool(_calls(pair.rejected)))
         yield from [*pairs, *tries][:1]
-
-
-def _unlike(pair: Preference) -> bool:
-    """Say whether only one of the two turns calls: a call against a call says more of what was wrong."""
-    return bool(_calls(pair.chosen)) != bool(_calls(pair.rejected))
 
 
 def _diverge(right: Row, wrong: Row, place: int | None) -> Preference | str:
@@ -175,9 +173,7 @@ def _calls(message: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return [call["function"] for call in message.get("tool_calls", ())]
 
 
-def _matched(
-    right: Row, wrong: Row, cut: int, cause: Literal["rollouts", "twins"], why: tuple[str, str]
-) -> Preference | str:
+def _matched(right: Row, wrong: Row, cut: int, cause: Cause, why: tuple[str, str]) -> Preference | str:
     chosen, rejected = right.messages[cut], wrong.messages[cut]
     if _said(chosen) == _said(rejected):
         return "the same turn"

@@ -162,36 +162,32 @@ def _hub_parts(name: str) -> Any:
         raise InputError(msg) from error
 
 
+def _inside(value: Any, without: Container[str]) -> Iterable[Any]:
+    """Return what a list holds, or a mapping under other keys than these."""
+    if isinstance(value, Mapping):
+        return [item for key, item in value.items() if key not in without]
+    return value if isinstance(value, (list, tuple)) else ()
+
+
 def _texts(value: Any, words: Mapping[str, Any]) -> Iterator[str]:
     if isinstance(value, str):
         if not _CALL.fullmatch(value):
             yield value
-    elif isinstance(value, Mapping):
-        if value.get("role", value.get("from")) not in words["not_said"]:
-            for key, item in value.items():
-                if key not in words["not_asked"]:
-                    yield from _texts(item, words)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
+    elif not isinstance(value, Mapping) or value.get("role", value.get("from")) not in words["not_said"]:
+        for item in _inside(value, words["not_asked"]):
             yield from _texts(item, words)
 
 
 def _calls(value: Any, words: Mapping[str, Any]) -> Iterator[Call]:
-    if isinstance(value, str):
-        match = _CALL.fullmatch(value)
-        if match:
-            yield read_call(match[2], parse_object(match[3]) or {}, customer=match[1] == "user")
-    elif isinstance(value, Mapping):
-        given = value.get("arguments", value.get("args"))
-        given = parse_object(given) if isinstance(given, str) else given
-        if isinstance(value.get("name"), str) and isinstance(given, Mapping):
-            yield read_call(value["name"], given, customer=value.get("requestor") == "user")
-        else:
-            for key, item in value.items():
-                if key not in words["not_done"]:
-                    yield from _calls(item, words)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
+    if isinstance(value, str) and (match := _CALL.fullmatch(value)):
+        yield read_call(match[2], parse_object(match[3]) or {}, customer=match[1] == "user")
+    found = value if isinstance(value, Mapping) else {}
+    given = found.get("arguments", found.get("args"))
+    given = parse_object(given) if isinstance(given, str) else given
+    if isinstance(found.get("name"), str) and isinstance(given, Mapping):
+        yield read_call(found["name"], given, customer=found.get("requestor") == "user")
+    else:
+        for item in _inside(value, words["not_done"]):
             yield from _calls(item, words)
 
 

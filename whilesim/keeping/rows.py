@@ -12,7 +12,7 @@ as the model wrote them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -323,15 +323,6 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         return sorted((to_plain(v) for v in value), key=repr)
     return str(value)
-
-
-def leaves(value: Any) -> Iterator[Any]:
-    """Yield what nested mappings and lists hold, nulls left out."""
-    if isinstance(value, (dict, list)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from leaves(item)
-    elif value is not None:
-        yield value
 
 
 def _opened(value: Any) -> Any:

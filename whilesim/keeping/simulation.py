@@ -19,7 +19,7 @@ from whilesim.keeping.certificate import Certificate
 from whilesim.keeping.decontaminate import Decontamination, find_overlaps
 from whilesim.keeping.export import Export, Format, export_rows
 from whilesim.keeping.folders import RowFile, append_lines, join_grades, select_rows, write_folder
-from whilesim.keeping.grades import Grade, Grading, Weight, grades_of
+from whilesim.keeping.grades import Grades, Grading, Weights, grades_of
 from whilesim.keeping.hub import Push, push
 from whilesim.keeping.judging import choose_judge, grade_played, hold_against, open_grading
 from whilesim.keeping.ledger import Ledger, count_handoffs, count_passes, summarise
@@ -32,6 +32,7 @@ from whilesim.keeping.trainable import TrainReport, check_trainable
 from whilesim.situations.tools import Tool
 
 Source = str | os.PathLike[str]
+Wanted = Callable[[Row], bool]
 Refiller = Callable[["Simulation", int | None, int | None], "Simulation"]
 """Plays more rows for a simulation: at most so many, until so many are kept."""
 
@@ -57,7 +58,7 @@ class Simulation:
         folder: Source | None = None,
         players: Mapping[str, Any] | None = None,
         refiller: Refiller | None = None,
-        grades: Mapping[str, Grade] | None = None,
+        grades: Grades | None = None,
     ) -> None:
         self._played = rows
         self.manifest = manifest or Manifest()
@@ -72,7 +73,7 @@ class Simulation:
         self.refiller = refiller
         self._warned = False
         carried = {} if isinstance(rows, RowFile) else grades_of(rows)  # verdicts stand in a file of their own
-        self.grades: Mapping[str, Grade] = carried if grades is None else grades
+        self.grades: Grades = carried if grades is None else grades
         """What grading made of each row, by id."""
         self.graded = bool(carried) or grades is not None
         """Whether ``grade`` has run."""
@@ -146,7 +147,7 @@ class Simulation:
         row = next((row for row in self.rows if row.id == row_id), None)
         if row is None:
             some = ", ".join(repr(row.id) for row in self.rows[:3])
-            raise InputError(f"there is no row {row_id!r} here. Ids look like {some}.")
+            raise InputError(f"there is no row {row_id!r:.60} here. Ids look like {some}.")
         return row
 
     def explain(self, row_id: str, *, limit: int | None = None) -> str:
@@ -159,7 +160,7 @@ class Simulation:
         judge: Any = None,
         *,
         fraction: float = 1.0,
-        severity: Mapping[str, Weight] | None = None,
+        severity: Weights | None = None,
         require_admitted: bool = False,
     ) -> Simulation:
         """Give every row that reached an end a verdict, and return this simulation.
@@ -210,8 +211,12 @@ class Simulation:
             kept: Go on until so many rows are kept.
 
         Raises:
+            InputError: ``rows`` or ``kept`` asks for nothing.
             RunError: These rows were loaded, or not graded.
         """
+        for name, number in (("rows", rows), ("kept", kept)):
+            if number is not None and number < 1:
+                raise InputError(f"{name}={number!r} leaves nothing to play. Type a whole number from 1.")
         self._need_grades("refill")
         if self.refiller is None:
             msg = "these rows were loaded, and nobody here can play more. Type simulate(..., run_dir=...) again, and refill that."
@@ -227,9 +232,7 @@ class Simulation:
         self._played = (*self._played, *more)
         self.rows = join_grades(self._played, self.grades)
 
-    def filter(
-        self, wanted: Callable[[Row], bool] | None = None, *, calls: Sequence[str] = (), **values: str
-    ) -> Simulation:
+    def filter(self, wanted: Wanted | None = None, *, calls: Sequence[str] = (), **values: str) -> Simulation:
         """Return the rows for which ``wanted`` is true and whose situation has these ``values``.
 
         ``calls`` are patterns of calls made in this order, others between them or not:
@@ -331,7 +334,7 @@ class Simulation:
     def _count(self, rows: Iterable[Row]) -> Ledger:
         planned = None if self.is_part else self.manifest.counts.get("planned")
         why = {row_id: grade.why for row_id, grade in self.grades.items() if grade.verdict is None}
-        return Ledger.build(rows, planned=planned, unjudged=why)
+        return Ledger.build(rows, planned=planned, why=why)
 
     def _describe(self, **changes: Any) -> None:
         self.manifest = self.manifest.model_copy(update=changes)
@@ -349,11 +352,9 @@ class Simulation:
         record |= {"pass_at": str(whole.pass_at)} if whole.graded else {}
         return self.manifest.model_copy(update={"record": record})
 
-    def _grading(
-        self, rubric: Any, judge: Any, fraction: float = 1.0, severity: Mapping[str, Weight] | None = None
-    ) -> Grading:
+    def _grading(self, rubric: Any, judge: Any, fraction: float = 1.0, severity: Weights | None = None) -> Grading:
         if judge is None:
-            judge = choose_judge(self.players, warn=not self._warned)
+            judge = choose_judge(self.players, self.manifest.fingerprint, warn=not self._warned)
             self._warned = True
         return open_grading(self.manifest, self.tools, rubric, judge, fraction, severity or {})
 
@@ -364,7 +365,7 @@ class Simulation:
         part.states = (state,)
         return part
 
-    def _part(self, wanted: Callable[[Row], bool]) -> Simulation:
+    def _part(self, wanted: Wanted) -> Simulation:
         return self._select(map(wanted, self.rows))
 
     def _select(self, chosen: Iterable[bool]) -> Simulation:
@@ -375,5 +376,5 @@ class Simulation:
 
     def _need_grades(self, name: str) -> None:
         if not self.graded:
-            msg = f"these rows have no verdicts yet, so nobody knows what data.{name} is. Type data.grade() first."
+            msg = f"these rows have no verdicts yet, so nobody knows what data.{name} is. Type data.grade() first; in a shell: whilesim grade RUN"
             raise RunError(msg)

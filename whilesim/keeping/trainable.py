@@ -24,9 +24,12 @@ from typing import Any
 from whilesim.core.errors import InputError, MissingExtra
 from whilesim.core.jsontext import dumps
 from whilesim.core.text import shorten
+from whilesim.grading.checks.identifiers import leaves
 from whilesim.keeping.export import wire_message
-from whilesim.keeping.rows import Row, leaves
+from whilesim.keeping.rows import Row
 
+Wire = Sequence[Mapping[str, Any]]
+"""Messages or tools as a row holds them."""
 _GENERATION = re.compile(r"\{%-?\s*generation\b")
 _THOUGHT = re.compile(r"<think(?:ing)?>\s*(?!</think)\S")
 _QUOTING = re.compile(r"[\s\"'\\]+")
@@ -163,19 +166,19 @@ class Template:
         self.special_ids = frozenset[int](getattr(tokenizer, "all_special_ids", ()))
         """The numbers of these tokens."""
 
-    def render(self, messages: Sequence[Mapping[str, Any]], tools: Any, *, prompt: bool = False) -> str:
+    def render(self, messages: Wire, tools: Any, *, prompt: bool = False) -> str:
         """Return the text of a conversation; with ``prompt``, as the agent's next turn is asked for."""
         asked = {"tools": tools or None, "tokenize": False, "add_generation_prompt": prompt}
         return str(self.tokenizer.apply_chat_template(list(messages), **asked))
 
-    def turns(self, messages: Sequence[Mapping[str, Any]], tools: Any) -> Iterator[tuple[int, str, str]]:
+    def turns(self, messages: Wire, tools: Any) -> Iterator[tuple[int, str, str]]:
         """Yield for each agent turn its index, the text that asks for it, and the text that ends with it."""
         for i, message in enumerate(messages):
             if message["role"] == "assistant":
                 before = self.render(messages[:i], tools, prompt=True)
                 yield i, before, self.render(messages[: i + 1], tools)
 
-    def tokens(self, messages: Sequence[Mapping[str, Any]], tools: Any) -> Tokens:
+    def tokens(self, messages: Wire, tools: Any) -> Tokens:
         """Return a conversation's tokens, the agent's marked.
 
         Raises:
@@ -207,11 +210,7 @@ def shared_length(first: str, second: str) -> int:
 
 
 def find_problems(
-    messages: Sequence[Mapping[str, Any]],
-    tools: Sequence[Mapping[str, Any]],
-    template: Template,
-    max_length: int,
-    thoughts: Sequence[str] = (),
+    messages: Wire, tools: Wire, template: Template, max_length: int, thoughts: Sequence[str] = ()
 ) -> Tokens:
     """Return a conversation's tokens and what its text lacks or shows, one reason of a kind.
 
@@ -251,7 +250,7 @@ def _untrained(made: Tokens, template: Template, max_length: int) -> Iterator[st
         yield "the end of a turn is not trained: the model would not learn to stop"
 
 
-def _lost(messages: Sequence[Mapping[str, Any]], bare: str, turns: Sequence[tuple[int, str, str]]) -> Iterator[str]:
+def _lost(messages: Wire, bare: str, turns: Sequence[tuple[int, str, str]]) -> Iterator[str]:
     """Yield what was said or called, and does not stand in the text."""
     for index, message in enumerate(messages):
         if not _stands(message["content"] or "", bare):
@@ -261,7 +260,8 @@ def _lost(messages: Sequence[Mapping[str, Any]], bare: str, turns: Sequence[tupl
     for index, message in enumerate(messages):
         for call in message.get("tool_calls") or ():
             told, bare = call["function"], added[index]
-            values = (value for value in leaves(told["arguments"]) if not isinstance(value, bool))  # spelt as it likes
+            # a template spells booleans and null as it likes
+            values = (v for _, v in leaves(told["arguments"]) if v is not None and not isinstance(v, bool))
             spelt = (value if isinstance(value, str) else dumps(value) for value in (told["name"], *values))
             if not all(_stands(value, bare) for value in spelt):
                 yield f"a call is lost: {told['name']} at [{index}]"

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from whilesim.shell import command, json_option, show
+from whilesim.shell import command, show
 from whilesim.training.recipe import Recipe
 
 _defaults = Recipe()
@@ -29,7 +29,6 @@ _defaults = Recipe()
 @click.option("--seed", default=_defaults.seed, show_default=True, help="Decides split, weights and order.")
 @click.option("--resume", is_flag=True, help="Go on from the last checkpoint in --output.")
 @click.option("--merge", is_flag=True, help="Save the whole model, the adapter in it.")
-@json_option
 @command
 def train(data: str, model: str, output: str, resume: bool, merge: bool, as_json: bool, **recipe: Any) -> None:
     """Train a LoRA adapter on kept rows, and say how to serve it.

@@ -163,34 +163,20 @@ def _trainer(model: str, tokenizer: Any, examples: Examples, recipe: Recipe, fol
     on_card = torch.cuda.is_available()
     base = AutoModelForCausalLM.from_pretrained(model, dtype=torch.bfloat16 if on_card else torch.float32)
     base.generation_config.eos_token_id = tokenizer.eos_token_id
+    at_once, often = recipe.at_once, max(1, min(100, recipe.steps // 2 if recipe.steps > 0 else 100))
     config = SFTConfig(
-        output_dir=os.fspath(folder),
-        num_train_epochs=recipe.epochs,
-        max_steps=recipe.steps,
-        learning_rate=recipe.learning_rate,
-        lr_scheduler_type=recipe.schedule,
-        per_device_train_batch_size=recipe.at_once,
-        per_device_eval_batch_size=recipe.at_once,
-        gradient_accumulation_steps=recipe.batch // recipe.at_once,
+        output_dir=os.fspath(folder), seed=recipe.seed, logging_steps=1, report_to="none",
+        num_train_epochs=recipe.epochs, max_steps=recipe.steps,
+        learning_rate=recipe.learning_rate, lr_scheduler_type=recipe.schedule,
+        per_device_train_batch_size=at_once, per_device_eval_batch_size=at_once,
+        gradient_accumulation_steps=recipe.batch // at_once,
         max_length=None,  # cut when tokens were made
         eval_strategy="epoch" if examples.held_out else "no",
-        save_strategy="steps",
-        save_steps=max(1, min(100, recipe.steps // 2 if recipe.steps > 0 else 100)),
-        save_total_limit=1,
-        logging_steps=1,
-        gradient_checkpointing=on_card,
-        bf16=on_card,
-        use_cpu=not on_card,
-        seed=recipe.seed,
-        report_to="none",
-    )
-    adapter = LoraConfig(
-        r=recipe.rank,
-        lora_alpha=recipe.alpha,
-        lora_dropout=recipe.dropout,
-        target_modules=recipe.targets,
-        task_type="CAUSAL_LM",
-    )
+        save_strategy="steps", save_steps=often, save_total_limit=1,
+        gradient_checkpointing=on_card, bf16=on_card, use_cpu=not on_card,
+    )  # fmt: skip
+    adapter = LoraConfig(r=recipe.rank, lora_alpha=recipe.alpha, lora_dropout=recipe.dropout,
+                         target_modules=recipe.targets, task_type="CAUSAL_LM")  # fmt: skip
     return SFTTrainer(
         model=base,
         args=config,

@@ -50,9 +50,8 @@ class Recipe:
             msg = f"batch={self.batch} is no multiple of at_once={self.at_once}, so no steps make it up."
             raise InputError(f"{msg} Type at_once=1.")
         if not 0 <= self.eval_share < 1:
-            raise InputError(
-                f"eval_share={self.eval_share!r} leaves nothing to train on. Type a share from 0 to below 1."
-            )
+            msg = f"eval_share={self.eval_share!r} leaves nothing to train on. Type a share from 0 to below 1."
+            raise InputError(msg)
         if self.template not in ("model", "chatml"):
             raise InputError(f"there is no template {self.template!r}. Type 'model' or 'chatml'.")
 

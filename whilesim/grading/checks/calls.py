@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, takewhile
 from typing import Any
 
@@ -63,6 +64,7 @@ def _says_so(name: str, reply: str | None) -> bool:
     return opening is not None and bool(own & lexicon("en").senses([opening[1]], "P"))
 
 
+@lru_cache(maxsize=64)
 def _parse(reply: str | None) -> Any:
     text = (reply or "").strip()
     try:
@@ -83,9 +85,8 @@ def _object_failed(data: Mapping[str, Any], write: bool, depth: int = 0) -> bool
     words = load_words("checks_results")
     said = []
     for key, value in data.items():
-        folded = re.sub(r"[^a-z]", "", key.lower())
-        empty = not value or str(value).strip().lower() in words["empty"]
-        if folded in words["error_keys"] and not empty:
+        folded = _folded(key)
+        if folded in words["error_keys"] and value and str(value).strip().lower() not in words["empty"]:
             return True
         false = value is False or (isinstance(value, str) and value.lower() == "false")
         if false and (folded in words["ok_keys"] or (write and lexicon("en").senses(name_words(key)[-1:], "P"))):
@@ -99,6 +100,11 @@ def _object_failed(data: Mapping[str, Any], write: bool, depth: int = 0) -> bool
     told = (v for k, v in data.items() if k.lower() in words["lists"] and isinstance(v, list))
     inner = (v for v in [*data.values(), *chain.from_iterable(told)] if isinstance(v, dict))
     return write and depth < 1 and any(_object_failed(v, write, depth + 1) for v in inner)
+
+
+@lru_cache(maxsize=4096)
+def _folded(key: str) -> str:
+    return re.sub(r"[^a-z]", "", key.lower())
 
 
 def _bad_status(value: Any) -> bool:

@@ -68,7 +68,7 @@ def read_claims(messages: Sequence[Message], tools: Toolbox) -> list[Claim]:
         if message.role == "assistant" and text and (code := language_of(text) or main) != "other":
             words = tools.lexicon(code)
             for sentence in sentences(text):
-                if not words.triggers.isdisjoint(re.findall(r"[^\W\d_]+", sentence.text.lower())):
+                if sentence.says(words.triggers):
                     found += _Reading(sentence, words, tools, text).claims(index)
     return found
 
@@ -98,8 +98,8 @@ class _Reading:
                     yield family, at, match.start()
                     if joined := self.words.pattern("joined").match(self.tags, at + 1):
                         at = joined.end() - 1  # 'I cancelled it and refunded you': one speaker, two deeds
-        if "?" not in self.tags and self.words.pattern("bare").search(self.low):
-            yield "bare", len(self.tokens) - 1, 0
+        if "?" not in self.tags and (bare := self.words.pattern("bare").search(self.low)):
+            yield "bare", len(bare.group().rstrip(" ,.!;-").split()) - 1, 0
         elif not taken and (at := self._fragment()) >= 0:
             yield "fragment", at, 0
 
@@ -119,12 +119,10 @@ class _Reading:
         """The deed of a short sentence without a verb ('Booking cancelled.'), -1 where there is none."""
         body = re.sub(r"\([^)]*\)?", lambda m: "-" * len(m.group()), self.tags)
         match = re.fullmatch(r"[^HZBWDMIXKTFLU?]*?(P)(R*)[.,\-wvRdVTP]*", body)
-        if (
-            not match
-            or len(body.replace("-", "")) > 12
-            or self.words.pattern("asks").search(self.whole.lower())
-            or self.words.pattern("status_label").search(self.low)
-        ):
+        if not match or len(body.replace("-", "")) > 12:
+            return -1
+        known = self.words.pattern
+        if known("asks").search(self.whole.lower()) or known("status_label").search(self.low):
             return -1
         after = self.tokens[match.end(2) : match.end(2) + 1]
         closed = not after or not after[0][0].isalnum() or after[0] in self.words.data["after_fragment"]
@@ -199,10 +197,8 @@ class _Reading:
 
 def find_ids(text: str) -> list[str]:
     """Return the id-like tokens of a text: letters and digits, or four digits and more."""
-    found = (
-        m.lstrip("#")
-        for m in pattern("identifiers", "id_in_text").findall(pattern("identifiers", "ending").sub(" ", text))
-    )
+    text = pattern("identifiers", "ending").sub(" ", text)
+    found = (m.lstrip("#") for m in pattern("identifiers", "id_in_text").findall(text))
     return list(dict.fromkeys(m for m in found if not pattern("identifiers", "not_in_text").fullmatch(m)))
 
 
@@ -222,6 +218,5 @@ def claimed_tools(messages: Sequence[Message], tools: Any) -> list[tuple[Claim, 
     for claim in read_claims(messages, box):
         fitting = [d for d in box.deeds.values() if d.acts and meets(claim.senses, d.senses)]
         close = [d for d in fitting if claim.senses & d.senses] or fitting
-        named = [d for d in close if claim.head & d.objects] or close
-        found += [(claim, d.tool.name) for d in named]
+        found += [(claim, d.tool.name) for d in [d for d in close if claim.head & d.objects] or close]
     return found

@@ -107,17 +107,19 @@ def _mixed_role(text: str, heard: Sequence[str], tools: Toolbox) -> str | None:
 
 
 def _copied(text: str, policy: str) -> str | None:
-    return next((run for run in _runs(text) if run in _known_runs(policy)), None)
-
-
-def _runs(text: str) -> Iterator[str]:
-    words = re.findall(r"\w+", text.lower())
-    return (" ".join(words[i : i + _LEAK]) for i in range(len(words) - _LEAK + 1))
+    """The first run of words that stands in the policy, too; a word that does not ends what can be one."""
+    words, (known, runs), shared = re.findall(r"\w+", text.lower()), _known_runs(policy), 0
+    for end, word in enumerate(words, 1):
+        shared = shared + 1 if word in known else 0
+        if shared >= _LEAK and (run := " ".join(words[end - _LEAK : end])) in runs:
+            return run
+    return None
 
 
 @lru_cache(maxsize=16)
-def _known_runs(policy: str) -> frozenset[str]:
-    return frozenset(_runs(policy))
+def _known_runs(policy: str) -> tuple[frozenset[str], frozenset[str]]:
+    words = re.findall(r"\w+", policy.lower())
+    return frozenset(words), frozenset(" ".join(words[i : i + _LEAK]) for i in range(len(words) - _LEAK + 1))
 
 
 @lru_cache(maxsize=64)

@@ -61,7 +61,7 @@ def _new_wish(card: Card, text: str, earlier: Sequence[Message]) -> str | None:
 
 
 def _early(messages: Sequence[Message], last: int) -> str | None:
-    if not any(m.role == "assistant" and m.content for m in messages):
+    if not any(m.role == "assistant" for m in messages):
         return "ended before the agent said a word"
     heard = next((m.content for m in reversed(messages[:last]) if m.role == "assistant" and m.content), "")
     answered = any(m.role == "assistant" for m in messages[last + 1 :])

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate, islice, takewhile
 from typing import Any
 
 from whilesim.chat.messages import Message
+from whilesim.conversations.reading import leaves as paths
 from whilesim.grading.checks.calls import Call
 from whilesim.grading.checks.deeds import Toolbox
 from whilesim.grading.checks.findings import Finding
@@ -24,27 +26,6 @@ _JUNK = re.compile(r"[\W_]+")
 _DIGITS = re.compile(r"\d[\d\s().\-/]{5,20}\d")
 
 
-@dataclass
-class Sources:
-    """Every token that somebody other than the agent has said, and in which message first."""
-
-    first: dict[str, int] = field(default_factory=dict)
-    phones: dict[str, int] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=dict)
-    """Bare numbers that a customer said: 'order 4411' gives W4411."""
-
-    def holds(self, value: str, before: int) -> bool:
-        """Say whether a value was said before a message, in any spelling."""
-        plain, digits = normal(value), re.sub(r"\D", "", value)
-        short = re.fullmatch(r"[a-z]{1,2}(\d{4,})", plain)
-        if self.first.get(plain, before) < before or (short and self.numbers.get(short[1], before) < before):
-            return True
-        return bool(pattern("identifiers", "phone").match(value)) and any(
-            when < before and abs(len(known) - len(digits)) <= 4 and (known.endswith(digits) or digits.endswith(known))
-            for known, when in self.phones.items()
-        )
-
-
 def normal(value: str) -> str:
     """Return letters and digits only, lower case, in compatibility form."""
     if value.isalnum() and value.isascii():
@@ -53,77 +34,81 @@ def normal(value: str) -> str:
 
 
 @lru_cache(maxsize=2048)
-def tokens_of(text: str) -> tuple[str, ...]:
-    """Return the distinct tokens of a text in their normal form, and the parts of those with marks inside."""
-    found: dict[str, None] = {}
-    for token in dict.fromkeys(_TOKEN.findall(text)):
-        found[normal(token)] = None
-        if not token.isalnum():
-            found.update(dict.fromkeys(map(normal, re.split(r"[^\w]+", token))))
-    return tuple(found)
+def tokens_of(text: str) -> frozenset[str]:
+    """Return the tokens of a text in their normal form, and the parts of those with marks inside."""
+    tokens = set(_TOKEN.findall(text))
+    parts = (part for token in tokens if not token.isalnum() for part in re.split(r"[^\w]+", token))
+    return frozenset(map(normal, (*tokens, *parts)))
 
 
-def read_sources(messages: Sequence[Message]) -> Sources:
-    """Collect the tokens of all messages that are not the agent's; linear in their length."""
-    sources = Sources()
-    for index, message in enumerate(messages):
-        if message.role == "assistant" or not message.content:
-            continue
-        for token in tokens_of(message.content):
-            sources.first.setdefault(token, index)
-        for run in _DIGITS.findall(message.content):
-            sources.phones.setdefault(re.sub(r"\D", "", run), index)
-        if message.role == "user":
-            _note_runs(sources, message.content, index)
-    return sources
-
-
-def _note_runs(sources: Sources, text: str, index: int) -> None:
-    """Short neighbours joined: customers spell ids with blanks in them."""
+@lru_cache(maxsize=256)
+def _runs(text: str) -> frozenset[str]:
+    """Short neighbours joined, for customers spell ids with blanks in them, and ``#`` before bare numbers."""
     plain = [normal(t) for t in _TOKEN.findall(text)]
-    for start, joined in enumerate(plain):
-        if joined.isdigit():
-            sources.numbers.setdefault(joined, index)
-        for following in plain[start + 1 : start + 12]:
-            joined += following
-            if len(joined) > 24:
-                break
-            sources.first.setdefault(joined, index)
+    found = {f"#{token}" for token in plain if token.isdigit()}
+    for start in range(len(plain)):
+        joined = accumulate(plain[start : start + 12])
+        found.update(takewhile(lambda run: len(run) <= 24, islice(joined, 1, None)))
+    return frozenset(found)
+
+
+def _given(value: str, texts: Sequence[tuple[str, str]]) -> bool:
+    """Whether one of some texts, each with the role that said it, holds a value, in any spelling."""
+    if any(_stands(value, text) for _, text in texts):  # most do, as they are
+        return True
+    plain, digits = normal(value), re.sub(r"\D", "", value)
+    short = re.fullmatch(r"[a-z]{1,2}(\d{4,})", plain)  # 'order 4411' gives W4411
+    spelt = {plain, f"#{short[1]}"} if short else {plain}
+    if any(plain in tokens_of(text) or (role == "user" and spelt & _runs(text)) for role, text in texts):
+        return True
+    numbers = (re.sub(r"\D", "", run) for _, text in texts for run in _DIGITS.findall(text))
+    return bool(pattern("identifiers", "phone").match(value)) and any(
+        abs(len(known) - len(digits)) <= 4 and (known.endswith(digits) or digits.endswith(known)) for known in numbers
+    )
+
+
+def _stands(value: str, text: str) -> bool:
+    """Whether a value without marks in it stands in a text as it is, no letter or digit beside it."""
+    start = text.find(value) if value[0] != "_" and value.replace("_", "").isalnum() else -1
+    around = text[max(start - 1, 0) : start] + text[start + len(value) :][:1]
+    return start >= 0 and not re.search(r"\w", around)
 
 
 def is_id(key: str, value: Any) -> bool:
     """Say whether an argument is like an id: by its key, or by letters and digits together."""
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])|[\s.\-]", "_", key).lower()
-    text = str(value).strip()
-    if isinstance(value, bool) or not isinstance(value, (str, int)) or pattern("identifiers", "other_key").search(name):
+    (other, named), text = _kind_of_key(key), str(value).strip()
+    if other or isinstance(value, bool) or not isinstance(value, (str, int)):
         return False
     if pattern("identifiers", "no_id").match(text) or not re.search(r"\d|@", text):
         return False
-    if pattern("identifiers", "id_key").search(name):
+    if named:
         return len(text) <= (24 if " " in text else 80) and len(normal(text)) >= (4 if text.isdigit() else 2)
     return isinstance(value, str) and bool(pattern("identifiers", "mixed").match(text))
 
 
-def leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+@lru_cache(maxsize=1024)
+def _kind_of_key(key: str) -> tuple[bool, bool]:
+    """Whether a key is of something else, and whether it is of an id."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])|[\s.\-]", "_", key).lower()
+    return bool(pattern("identifiers", "other_key").search(name)), bool(pattern("identifiers", "id_key").search(name))
+
+
+def leaves(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield every plain value of a JSON value with the key it stands under."""
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            yield from leaves(item, str(name))
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from leaves(item, key)
-    else:
-        yield key, value
+    return ((path[-1] if path else "", leaf) for path, leaf in paths(value))
 
 
 def check_identifiers(messages: Sequence[Message], calls: Sequence[Call], tools: Toolbox) -> list[Finding]:
     """Find ids in calls that nobody gave before the call: ``unsourced_identifier``."""
-    sources = read_sources(messages) if calls else Sources()
+    heard = [i for i, m in enumerate(messages) if m.role != "assistant" and m.content]
+    texts = [(messages[i].role, messages[i].content or "") for i in heard]
     return [
         Finding("unsourced_identifier", call.index, str(value), f"{key} {str(value)!r} was given by nobody before")
         for call in calls
         for key, value in leaves(call.arguments)
-        if is_id(key, value) and not sources.holds(str(value), call.index) and not _stated(tools, call.name, value)
+        if is_id(key, value)
+        and not _given(str(value), texts[: bisect_left(heard, call.index)])
+        and not _stated(tools, call.name, value)
     ]
 
 

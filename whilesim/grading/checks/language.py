@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from whilesim.core.templates import load_words
 
@@ -25,22 +25,33 @@ _ENDS = re.compile(  # the look ahead rules out most places at once
 )
 _ABBREVIATION = re.compile(r"\b(?:mr|mrs|ms|dr|no|st|vs|approx|e\.g|i\.e|z\.b|bzw|nr|sra?|núm|ca|[ap]\.m|\w)\.$", re.I)
 _BULLET = re.compile(r"^(\s*)(?:[-*•–+▪●]|\d{1,2}[.)])\s+")
+_LETTERS = re.compile(r"[^\W\d_]+")
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.S)
 _FOREIGN = re.compile(r"[^\W\d\x00-\u024f]")
+_MARKS = str.maketrans(dict.fromkeys('*`#>“”"', " "))
 
 
 Gate = tuple[str, list[str], str, re.Pattern[str]]
 """Name, families it drops, region it reads, and what must stand there."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sentence:
-    """One sentence of a message: as it stands there, and cleaned for reading."""
+    """One sentence of a message, as it stands there."""
 
     quote: str
-    text: str
     items: tuple[str, ...] = ()
     """Heads of the list items under a sentence that ends in a colon."""
+
+    @cached_property
+    def text(self) -> str:
+        """The sentence cleaned for reading."""
+        return clean(self.quote)
+
+    def says(self, words: Set[str]) -> bool:
+        """Say quickly whether it holds one of some words in lower case."""
+        text = self.quote if self.quote.isascii() else self.text
+        return not words.isdisjoint(_LETTERS.findall(text.lower()))
 
 
 class Lexicon:
@@ -64,11 +75,13 @@ class Lexicon:
         for noun, sense in self.data["nouns"].items():
             self._add(noun, "O", sense)
         self.light = frozenset(w for w, (_, senses) in self.forms.items() if "light" in senses)
-        self.tags: dict[str, str] = {w: tag for tag, words in self.data["tags"].items() for w in words.split()}
+        self.tags = dict.fromkeys(self.data["deixis"], "d") | {w: k for w, (k, _) in self.forms.items() if k == "V"}
+        self.tags |= {w: tag for tag, words in self.data["tags"].items() for w in words.split()}
+        self.tags |= {w: kind for w, (kind, _) in self.forms.items() if kind in "PQGS"}
         self.phrases = [(re.compile(p), r) for p, r in self.data["phrases"]]
         words = [p[2:] for p, _ in self.data["phrases"] if p.startswith(r"\b")]  # most places begin no word
         others = [p for p, _ in self.data["phrases"] if not p.startswith(r"\b")]
-        self.rewritten = re.compile("|".join([rf"\b(?:{'|'.join(words)})", *others]))
+        self.rewritten = [re.compile(p) for p in (rf"\b(?=[\w'])(?:{'|'.join(words)})", *others)]
         self.cues = [(family, re.compile(p)) for family, ps in self.data["cues"].items() for p in ps]
         self.gates: list[Gate] = [(n, f.split(), where, re.compile(p)) for n, f, where, p in self.data["gates"]]
         said = {w for w, (kind, _) in self.forms.items() if kind in "PQSG"}
@@ -103,29 +116,22 @@ class Lexicon:
     def tokens(self, text: str) -> tuple[list[str], str]:
         """Return the words of a sentence, lower case, and a tag for each."""
         low = text.lower()
-        if self.rewritten.search(low):
+        if any(one.search(low) for one in self.rewritten):
             for phrase, replacement in self.phrases:
                 low = phrase.sub(replacement, low)
         found = _TOKEN.findall(low)
         return found, "".join(map(self._tag, found))
 
     def _tag(self, word: str) -> str:
-        kind = self.forms.get(word, ("", ()))[0]
-        if kind and kind in "PQGS":
-            return kind
         if word in self.tags:
             return self.tags[word]
         if not word[0].isalnum() and word[0] not in "$€£":
             return word[0] if word[0] in ",:;?()" else "-"
-        if kind == "V" or word in self.data["deixis"]:
-            return "V" if kind == "V" else "d"
         return "v" if self.code == "en" and word.endswith("ed") else "w"
 
 
-@lru_cache(maxsize=256)
-def lexicon(code: str, verbs: tuple[str, ...] = ()) -> Lexicon:
-    """Return the lexicon of a language in ``LANGUAGES``, with verbs of the tools at hand."""
-    return Lexicon(code, verbs)
+lexicon = lru_cache(maxsize=256)(Lexicon)
+"""The lexicon of a language in ``LANGUAGES``, with verbs of the tools at hand; made once."""
 
 
 @cache
@@ -145,7 +151,7 @@ def language_of(text: str) -> str | None:
     text = text[:4000]
     if len(_FOREIGN.findall(text)) * 4 > len(text):
         return "other"
-    words = set(re.findall(r"[^\W\d_]+", text.lower()))
+    words = set(_LETTERS.findall(text.lower()))
     counts = {code: len(words & known) for code, known in _stopwords().items()}
     code = max(LANGUAGES, key=counts.__getitem__)
     if (most := max(counts.values())) > 2 and most > counts[code] * 1.5:
@@ -162,7 +168,7 @@ def sentences(content: str) -> list[Sentence]:
         body = line[mark.end() :] if mark else line
         if mark and not mark[1] and head >= 0:
             found[head] = replace(found[head], items=(*found[head].items, clean(body)[:60]))
-        parts = [Sentence(p.strip(), clean(p)) for p in _parts(body) if p.strip()]
+        parts = [Sentence(p.strip()) for p in _parts(body) if p.strip()]
         found += parts
         if parts and not mark:
             head = len(found) - 1 if parts[-1].text.endswith(":") else -1
@@ -182,4 +188,5 @@ def clean(text: str) -> str:
     """Return the text in compatibility form, quotes straight, emphasis gone, on one line."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
-    return " ".join(re.sub(r"[*`#>“”\"]+|(?<!\w)_+|_+(?!\w)", " ", text).split())
+    text = text.translate(_MARKS)
+    return " ".join((re.sub(r"(?<!\w)_+|_+(?!\w)", " ", text) if "_" in text else text).split())

@@ -43,7 +43,7 @@ class Act:
     def values(self) -> frozenset[str]:
         """Every token of the arguments, and of the reply where it succeeded."""
         reply = "" if self.call.failed else self.call.reply or ""
-        return frozenset((*tokens_of(self.call.call.arguments), *tokens_of(reply)))
+        return tokens_of(self.call.call.arguments) | tokens_of(reply)
 
 
 _DEEDS = ("active", "did", "progressive")  # families in which the agent says that it acted
@@ -99,10 +99,8 @@ class Ledger:
         told = stems(w for _, v in leaves(act.call.arguments) for w in _WORDS.findall(str(v).lower()))
         if not claim.head or claim.head & (act.objects | told) or {normal(i) for i in claim.ids} & act.values:
             return True
-        return not any(
-            d.tool.name != act.call.name and claim.head & d.objects and meets(claim.senses, d.senses)
-            for d in self.deeds
-        )
+        others = (d for d in self.deeds if d.tool.name != act.call.name and claim.head & d.objects)
+        return not any(meets(claim.senses, d.senses) for d in others)
 
     def _hidden(self, claim: Claim, good: Sequence[Act], bad: Sequence[Act]) -> Call | None:
         """A fitting attempt of this turn that failed and was not made good, where the message admits nothing."""
@@ -134,7 +132,7 @@ class Ledger:
 
     def _linked(self, plain: str, held: frozenset[str]) -> bool:
         """Whether a reply holds an id together with one that a fitting call was about."""
-        replies = (frozenset(tokens_of(c.reply or "")) for c in self.calls if not c.failed)
+        replies = (tokens_of(c.reply or "") for c in self.calls if not c.failed)
         return any(plain in reply and reply & held for reply in replies)
 
     def _judge_amounts(self, claim: Claim, good: Sequence[Act]) -> Wrong | None:
