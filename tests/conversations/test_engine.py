@@ -186,7 +186,7 @@ def test_no_conversation_is_lost_to_passing_faults():
     with Stub(plan=plan) as stub:
         summary, journal = talk(stub, 30)
     assert (summary.played, summary.failed) == (30, 0)
-    assert all(len(r["said"]) == 9 for r in journal.rows())
+    assert all(len(r["said"]) == 9 for r in map(journal.read, journal.ids))
 
 
 def test_conversations_asleep_let_others_begin():
@@ -260,7 +260,7 @@ def test_an_endpoint_that_dies_in_the_middle_ends_the_run_and_keeps_the_rows():
     assert "gone" in summary.why
     assert summary.clean > 10
     assert summary.played + summary.unplayed == 1000
-    assert {r["failure"]["reason"] for r in journal.rows() if "failure" in r} == {"server"}
+    assert {r["failure"]["reason"] for r in map(journal.read, journal.ids) if "failure" in r} == {"server"}
 
 
 def test_calls_under_way_do_not_keep_a_dead_run_alive(monkeypatch):

@@ -162,6 +162,7 @@ def test_trouble_is_read_from_a_reply(reply: str, trouble: str | None) -> None:
 
 
 ORDER = {"type": "string", "description": "The order id, such as '#W0000000'."}
+ITEM = {"type": "string", "description": "The item id, such as '6086499569'."}
 REASON = {"type": "string", "description": "The reason, should be either 'no longer needed' or 'ordered by mistake'."}
 
 
@@ -187,6 +188,9 @@ REASON = {"type": "string", "description": "The reason, should be either 'no lon
         ("could you work out 3 + 4?", "expression", {}, "3 + 4"),
         ("The items are 7981043488 and 5076079998, and the payment goes through gift_card_11.", "item_ids", {"type": "array", "items": {"type": "string"}}, ["7981043488", "5076079998"]),
         ("That would be url: https://a.co/1", "url", {}, "https://a.co/1"),
+        ("my name is Milton Cardenas If the order is late who pays", "last_name", {}, "Cardenas"),
+        ("Return the items now. Zip code 37246.", "item_id", ITEM, None),
+        ("My zip code is 37246, the item is 5179405618", "item_id", ITEM, "5179405618"),
         ("I'm ready to take this to your management", "order_id", ORDER, None),
         ("my phone number is 555-478-9014", "line_id", {}, None),
         ("The contract ends on 2026-04-04 The new plan would be Pro", "plan_id", {}, None),
@@ -245,3 +249,24 @@ def test_a_hand_off_that_asks_for_a_choice_is_given_one() -> None:
     card = replace(CARD, opening="Put me through to a person at returns, please. I want a human.")
     trace = talk(Shelf(), card, tools=parse_tools([desk]))
     assert [loads(c.arguments)["team"] for c in trace.calls] == ["returns"]
+
+
+def test_a_thing_whose_name_ends_in_ss_is_one() -> None:
+    text = {"type": "string"}
+    change = {"name": "change_address", "description": "Change an address.", "parameters": {"type": "object", "properties": {"address_id": text}, "required": ["address_id"]}}  # fmt: skip
+    card = replace(CARD, goal="You want to change your address.", facts={"address id": "AD4471"}, opening="Please change my address AD4471.")  # fmt: skip
+    trace = talk(Shelf(), card, tools=parse_tools([change]))
+    assert any("has been changed" in (m.content or "") for m in trace.messages if m.role == "assistant")
+
+
+def test_a_second_request_is_answered_by_the_rule_it_is_about() -> None:
+    card = replace(CARD, second="One more thing: could you waive my fine?")
+    stage = Stage(
+        agent=ScriptedAgent(0.0),
+        customer=ScriptedCustomer(),
+        system_prompt="You are the agent of a library.\n\n- Never waive a fine without a supervisor.",
+        tools=LIBRARY,
+    )
+    trace = asyncio.run(play(Case(card=card, rollout=0, seed=1), stage, Shelf()))
+    said = " ".join(m.content or "" for m in trace.messages if m.role == "assistant")
+    assert "I'm not allowed to waive a fine without a supervisor" in said

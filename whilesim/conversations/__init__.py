@@ -2,6 +2,7 @@
 
     players            who speaks: agents and customers
     reading            what a script makes of a conversation
+    rulebook           the rule that a question is about, and how a customer is told it
     said               what a customer's sentences say of one argument
     wording            a deed as a phrase and as a participle; an argument as one asks for it
     intent             which tool a customer asks for, and what settles a request

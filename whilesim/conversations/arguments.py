@@ -11,7 +11,7 @@ from typing import Any
 
 from whilesim.cards.speech import stem
 from whilesim.chat.messages import Message
-from whilesim.conversations.reading import Result, asks_go_ahead, leaves, overlap
+from whilesim.conversations.reading import Result, asks_go_ahead, leaves
 from whilesim.conversations.said import Wanted, is_key, option_said, tokens_in, value_said, wanted
 from whilesim.conversations.wording import plain, split_name, target_key
 from whilesim.core.templates import load_words
@@ -76,9 +76,8 @@ class Known:
     def _for_a_person(self, part: Mapping[str, Any]) -> str:
         """Return the request, or the option that shares most words with it: the first where none does."""
         options, heard = [str(o) for o in part.get("enum") or ()], {stem(w) for w in words(self.heard)}
-        return max(options, key=lambda o: len(heard & {stem(w) for w in name_words(o)}), default="") or shorten(
-            self.request, 160
-        )
+        best = max(options, key=lambda o: len(heard & {stem(w) for w in name_words(o)}), default="")
+        return best or shorten(self.request, 160)
 
     def find(self, name: str, part: Mapping[str, Any], tool: Tool) -> Any:
         """Find one argument's value, or None."""
@@ -149,12 +148,11 @@ class Known:
 
     def _many(self, name: str, part: Mapping[str, Any], tool: Tool) -> list[Any] | None:
         items = part.get("items") or {}
-        single = name[:-1] if name.endswith("s") else name
         want = wanted(name, {"type": "string"})
         named = value_said(self.said, replace(want, shape="ids" if want.shape == "id" else "text"))
         if items.get("type") == "object":
             things = [t for chunk in re.split(r",\s+| and ", named or "") if (t := _parts_of(chunk, items))]
-            one = None if things else self.find(single, {**items, "type": "object"}, tool)
+            one = None if things else self.find(name.removesuffix("s"), {**items, "type": "object"}, tool)
             return things or ([one] if one else None)
         told = tokens_in(named, "id") if named and want.shape == "id" else re.split(r",\s*| and ", named or "")
         values: list[Any] = [v.strip() for v in told if v.strip()]
@@ -162,8 +160,6 @@ class Known:
             fits = self.candidates(name)
             marks = self._marks(fits)
             values = [v for v in fits if marks[v]] or (fits if len(fits) == 1 and not want.new else [])
-        if not values and not is_key(name) and (one := self.find(single, items, tool)) is not None:
-            values = [one]
         numeric = items.get("type") in ("number", "integer")
         return [_number(v, str(items["type"])) for v in values] if numeric else values or None
 
@@ -177,21 +173,19 @@ class Known:
             return whole.split()[0 if parts[0] == "first" else -1] if " " in whole else None
         before = load_words("scripted_reading")["before"].get(want.name)
         if want.shape == "code" and before:
-            return self._last(rf"\b{before} (?P<value>[A-Z]{{3}})\b")
+            pattern = rf"\b{before} ([A-Z]{{3}})\b"
+            return next((m[1] for t in reversed(self.said) if (m := re.search(pattern, t))), None)
         if want.shape in _BY_SHAPE or (want.shape == "date" and role_of(want.name) != "dob"):
             born = value_said(self.said, wanted("date_of_birth", {})) if want.shape == "date" else None
             return next((v for t in reversed(self.said) for v in tokens_in(t, want.shape) if v != born), None)
         if want.like and want.shape == "id":
-            return self._last(rf"(?<!\w)(?P<value>{want.like})(?!\w)")
+            like = rf"(?<!\w){want.like}(?!\w)"
+            return next((v for t in reversed(self.said) for v in tokens_in(t, "id", like)), None)
         answer = self._answer(want)
         if answer is None or want.shape == "word":
             return answer
         found = tokens_in(answer, want.shape)
         return found[0] if len(found) == 1 and (want.shape != "id" or len(answer.split()) < 5) else None
-
-    def _last(self, pattern: str) -> str | None:
-        """Return the value that a pattern finds in the latest message that has one."""
-        return next((m["value"] for t in reversed(self.said) if (m := re.search(pattern, t))), None)
 
     def _from_results(self, name: str, tool: Tool) -> Any:
         """Take a value from what was read: the same key, or the id of a record of that kind.
@@ -304,12 +298,9 @@ def _key_fit(name: str, path: tuple[str, ...]) -> float:
     if is_key(name) and _noun(name) and _noun(name) == _noun(key) and (is_key(key) or key.endswith(("s", "_list"))):
         return 2.0  # reservation_id is one of reservation_numbers
     if parts[-1:] == ["id"] and key == "id" and len(path) > 1:
-        return 1.5 * overlap(path[-2], name[: -len("_id")])
-    if name_words(key) == parts[1:] and len(parts) > 1 and len(name_words(key)) > 1:
-        return 1.0
-    if parts[-1:] == ["id"] and name_words(key)[-1:] == ["id"] and name_words(key)[0] == parts[0]:
-        return 1.2  # payment_id is payment_method_id
-    return 0.9 if overlap(key, name) == 1.0 and is_key(key) == is_key(name) and len(name_words(key)) > 1 else 0.0
+        return 1.5 * (_noun(path[-2]) == _noun(name))
+    same = _noun(key) == _noun(name) or role_of(key) == role_of(name) in _OF_RECORDS
+    return 0.9 * (same and is_key(key) == is_key(name) and len(name_words(key)) > 1)
 
 
 def _noun(name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Intent: which tool a customer's words ask for, and which rule of a prompt they touch.
+"""Intent: which tool a customer's words ask for, and what kind of answer further words do.
 
 Words alone decide: a tool is meant by its verb near its nouns, and by what few other tools
 say. English only.
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from whilesim.cards.speech import stem
+from whilesim.conversations.rulebook import Rule
 from whilesim.conversations.said import SHAPES, is_key, mend, slips_of
 from whilesim.conversations.wording import PARTIES, split_name
 from whilesim.core.jsontext import loads
@@ -24,6 +26,7 @@ _ASKS_PERSON, _ASKS, _ASIDE, _RULE_TALK = (
     re.compile("|".join(load_words("scripted_intent")[kind]), re.IGNORECASE)
     for kind in ("asks_person", "asks", "aside", "rule_talk")
 )
+_FURTHER = {kind: re.compile(look, re.IGNORECASE) for kind, look in load_words("scripted_intent")["further"].items()}
 _CUES, _SHORT, _LINKS, _DULL = (
     frozenset(load_words("scripted_intent")[kind].split()) for kind in ("read_cues", "short", "links", "dull")
 )
@@ -36,7 +39,6 @@ class _Words:
 
     verbs: frozenset[str]
     nouns: frozenset[str]
-    plurals: frozenset[str]
     keys: frozenset[str]
     """What the arguments are keys of."""
     about: frozenset[str]
@@ -80,16 +82,16 @@ class Toolbox:
             return computes[0]
         parts = [_RULE_TALK.split(_ASIDE.sub("", part))[0] for part in sentences(request)]
         asks = next((i for i, part in enumerate(parts) if _ASKS.search(part)), -1)
-        said, heard = [_stems(part) for part in parts] + [["?"]], set(words(request))
-        scored = ((self._score(t, said, asks, heard), t) for t in self.tools.values() if t.effect != "handoff")
+        said = [_stems(part) for part in parts] + [["?"]]
+        scored = ((self._score(t, said, asks), t) for t in self.tools.values() if t.effect != "handoff")
         score, best = max(scored, key=lambda s: s[0], default=(0.0, None))
         return best if score >= (0.9 if pressed else 2.0) else None
 
-    def _score(self, tool: Tool, said: Sequence[Sequence[str]], asks: int, heard: set[str]) -> float:
-        """Return the best fit of any sentence; the one that asks for something counts more, and so does a plural."""
+    def _score(self, tool: Tool, said: Sequence[Sequence[str]], asks: int) -> float:
+        """Return the best fit of any sentence; the one that asks for something counts more."""
         mine = self.words[tool.name]
         best = max(self._fit(tool, s) + 1.0 * (n == asks or s[0] in mine.verbs) for n, s in enumerate(said) if s)
-        return best + 0.2 * self._fit(tool, [w for s in said for w in s]) + 0.6 * len(mine.plurals & heard)
+        return best + 0.2 * self._fit(tool, [w for s in said for w in s])
 
     def _fit(self, tool: Tool, said: Sequence[str]) -> float:
         """Say how well a tool fits a sentence: its verb near its nouns, and its rarer words."""
@@ -129,7 +131,6 @@ def open_toolbox(wire: str, prompt: str = "") -> Toolbox:
         known[tool.name] = _Words(
             frozenset({stem(verb), *map(stem, told[:1])}),
             nouns,
-            frozenset(w for w in noun.split() if w.endswith("s")),
             frozenset(stem(w) for parts in map(name_words, filter(is_key, given)) for w in parts[:-1] or parts),
             frozenset(stem(w) for w in told if len(w) > 3) - nouns - _DULL,
         )
@@ -144,33 +145,23 @@ def asks_person(text: str) -> bool:
     return bool(_ASKS_PERSON.search(text))
 
 
-def answer_further(prompt: str, text: str) -> str:
+def answer_further(said: str, rule: Rule | None) -> str:
     """Say what kind of answer a customer's further words call for, once the request is settled.
 
+    Args:
+        said: What the customer wrote.
+        rule: What the prompt says of it, if anything.
+
     Returns:
-        ``goodbye``, ``handoff``, ``policy_no`` (a rule forbids it), ``policy_none`` (no rule speaks
-        of it), ``policy_answer`` (a rule confirms it), ``policy_depends`` (a rule speaks
-        of it) or ``policy_noted``.
+        ``handoff``, or a kind of phrase: ``policy_rule`` tells the rule, ``policy_depends`` says
+        that there is one, ``policy_none`` that there is none.
     """
-    rule = closest_rule(prompt, text) or ""
-    if asks_person(text):
+    kind = next((k for k, look in _FURTHER.items() if look.search(said)), "policy_depends" if rule else "goodbye")
+    if asks_person(said) or (rule and (rule.on_wish or (rule.handoff and kind == "policy_noted"))):
         return "handoff"
-    if not re.search(r"\?|\b(?:please|could|would|can|need|want|like|know|certain|told|ask|report|i)\b", text, re.I):
-        return "goodbye"
-    if re.search(r"exception|try again|something you can do|insist|skip|rules or not", text, re.I):
-        return "policy_no"
-    confirms = re.search(r"\b(?:do|will) you\b|right that|is that (?:so|how)|certain that|hold that", text, re.I)
-    if re.search(r"\b(?:transfer|escalate|hand (?:\w+ )?(?:off|over))\b", rule, re.I) and not confirms:
-        return "handoff"
-    if confirms:
-        return "policy_answer" if rule else "policy_none"
-    wishes = r"\b(?:could you|can you|please|would it|would \w+|like you to|rather|instead|is there|may i|can i)\b"
-    asks = re.search(wishes, text, re.I)
-    if asks and re.search(r"\b(?:never|not|cannot|only|must|deny)\b", rule, re.I):
-        return "policy_no"
-    if asks or re.search(r"\?|\b(?:what|why|when|how|which|where|who|is|are|does|like to know)\b", text, re.I):
-        return "policy_depends" if rule else "policy_none"
-    return "policy_noted"
+    if rule and rule.told and kind != "goodbye":
+        return "policy_rule"
+    return "policy_none" if kind == "policy_depends" and rule is None else kind
 
 
 def sentences(text: str) -> list[str]:
@@ -191,26 +182,7 @@ def closes(text: str) -> bool:
     return "?" not in text and not re.search(r"\bI (?:also )?need (?:the|to know)\b", text)
 
 
-@lru_cache(maxsize=4096)
-def closest_rule(prompt: str, text: str) -> str | None:
-    """Return the sentence of the prompt that shares most rare words with a text."""
-    heard = {stem(w) for w in words(text) if len(w) > 3}
-    lines = [s.strip(" -*#\t") for s in re.split(r"(?<=[.!?])\s+|\n", prompt) if len(s) > 20]
-    shared = [len(heard & {stem(w) for w in words(line)}) for line in lines]
-    return lines[shared.index(max(shared))] if max(shared, default=0) >= 2 else None
-
-
 def _stems(text: str) -> list[str]:
     """Return the stems of a text's longer words; who has an account is a customer in a tool's words."""
     found = [stem(w) for w in words(text) if w not in _SHORT]
     return [x for w in found for x in (map(stem, PARTIES) if w in ("account", "profil") else (w,))]
-
-
-@lru_cache(maxsize=8192)
-def stem(word: str) -> str:
-    """Cut the commonest English endings off a word."""
-    word = word.casefold()
-    for ending in ("ations", "ation", "ings", "ing", "ied", "ies", "ed", "es", "s", "e"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word

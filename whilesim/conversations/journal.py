@@ -81,12 +81,6 @@ class Journal:
         """Return a row; KeyError when there is none of that id."""
         return dict(loads(self._line(row_id)))
 
-    def rows(self, order: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the rows in the given order, or as they finished; ids without a row are left out."""
-        for row_id in self.ids if order is None else order:
-            if row_id in self._held:
-                yield self.read(row_id)
-
     def log(self, entry: Mapping[str, Any]) -> None:
         """Add a line to ``log.jsonl``: what may differ between two runs of the same rows."""
         if self._log is not None and self.problem is None:

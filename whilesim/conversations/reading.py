@@ -6,17 +6,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 from whilesim.chat.messages import Message, ToolCall
 from whilesim.core.templates import load_words
-from whilesim.core.text import name_words
 
 Trouble = Literal["transient", "garbled", "denied", "not_found", "refused", "invalid"]
 
 _ERRORS = ("error", "errors", "error_message", "fault", "detail", "exception")
-_LIGHT = frozenset({"id", "number", "code", "new", "old", "full", "current"})
 _TROUBLES: Mapping[Trouble, re.Pattern[str]] = {
     kind: re.compile(look, re.I) for kind, look in load_words("scripted_reading")["troubles"].items()
 }
@@ -99,26 +96,7 @@ def leaves(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
         yield path, data
 
 
-def overlap(left: str, right: str) -> float:
-    """Say how alike two names are, 0 to 1: shared words over the words of the longer.
-
-    Words that say little (id, number, new, full) count only where there are no others.
-    """
-    a, b = _stems(left), _stems(right)
-    a, b = a - _LIGHT or a, b - _LIGHT or b
-    return len(a & b) / max(len(a), len(b)) if a and b else 0.0
-
-
 def asks_go_ahead(text: str) -> bool:
     """Say whether an agent asks for a yes before it acts."""
     asks = r"shall I|may I|go ahead\?|go-ahead\?|is that right\?|do you confirm|just to confirm|would you like me to"
     return bool(re.search(asks, text, re.I))
-
-
-@lru_cache(maxsize=8192)
-def _stems(name: str) -> frozenset[str]:
-    synonyms = {"dob": ("date", "birth"), "zip": ("zip", "postal"), "mail": ("email",), "telephone": ("phone",)}
-    found: set[str] = set()
-    for word in name_words(name.replace(" ", "_").replace("-", "_")):
-        found.update(w[:-1] if w.endswith("s") and len(w) > 3 else w for w in synonyms.get(word, (word,)))
-    return frozenset(found) - {"of", "the", "my", "your", "a", "on"}

@@ -24,6 +24,7 @@ SHAPES: Mapping[str, str] = {
 """Kinds of value and how one looks in a sentence."""
 
 _GAP, _BACK = _WORDS["between"], _WORDS["between_back"]
+_NAMED = re.compile(rf"\b(?:{'|'.join(n for names in _WORDS['names'].values() for n in names)}){_GAP}$", re.I)
 _KEYS = frozenset({"id", "ids", "number", "numbers", "uuid", "code", "key", "ref", "reference"})
 _LIGHT = frozenset({"id", "ids", "number", "numbers", "code", "new", "old", "current", "key", "no", "target"})
 
@@ -121,9 +122,10 @@ def option_said(texts: Sequence[str], want: Wanted) -> str | None:
     return best if best is not None and shares[best] > 0.5 else None
 
 
-def tokens_in(text: str, shape: str) -> list[str]:
-    """Return a text's values of one shape, in order."""
-    return [m.group() for m in re.finditer(SHAPES[shape], text)]
+def tokens_in(text: str, shape: str, like: str = "") -> list[str]:
+    """Return a text's values of one shape, in order; what is named as something else is no id."""
+    found = re.finditer(like or SHAPES[shape], text)
+    return [m.group() for m in found if shape != "id" or not _NAMED.search(text[: m.start()])]
 
 
 def mend(text: str, slips: Mapping[str, str]) -> str:

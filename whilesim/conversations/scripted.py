@@ -15,12 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from whilesim.cards.speech import listed
+from whilesim.cards.speech import is_plural, listed
 from whilesim.chat.messages import Message, ToolCall
 from whilesim.conversations.arguments import Known
 from whilesim.conversations.intent import answer_further, asking, asks_person, closes, open_toolbox
 from whilesim.conversations.players import Context
 from whilesim.conversations.reading import Result, asks_go_ahead, read_results, reason_of
+from whilesim.conversations.rulebook import read_rules
 from whilesim.conversations.said import SHAPES, is_key, wanted
 from whilesim.conversations.searching import LOOKUPS, RETRIES, Search, facts_of
 from whilesim.conversations.wording import asked_for, deed_phrase, plain, split_name, spoken, target_key
@@ -170,8 +171,6 @@ class _Step:
             return self.say("refused", deed=deed, reason=reason, reason_cap=_cap(reason))
         if not writes and self.results[-1] is not last and self.results[-1].trouble is None:
             return self._report(tool, self.results[-1])
-        if not writes and (found := self.search.instead(tool)):
-            return self.call(*found)
         return self._failed(tool, last)
 
     # -- words -----------------------------------------------------------------------------
@@ -221,7 +220,7 @@ class _Step:
             facts = facts_of(last.data, self.request, self.known)
             return self.say("report", facts=facts) if facts else self.say("report_empty")
         _, done, thing = deed_phrase(tool, last.arguments)
-        record = f"{thing} {'have' if split_name(tool)[1].endswith('s') else 'has'} been {done}"
+        record = f"{thing} {'have' if is_plural(split_name(tool)[1]) else 'has'} been {done}"
         return self.say("success", record=record, record_cap=_cap(record))
 
     def _named_in_request(self, tool: Tool) -> list[str]:
@@ -314,15 +313,16 @@ class _Step:
         return lied or (self.messages[-1].role == "user" and any(map(closes, self.spoken)))
 
     def _after_settlement(self) -> Message:
-        """Answer a further request by the policy's own words, or say goodbye."""
+        """Answer a further request by the rule it is about, or say goodbye."""
         if any(r.trouble is None for r in self.search.tried("handoff")):
             return self.say("handed_off")
         wished = any(map(asks_person, self.said)) and not self.search.tried("handoff")
-        kind = "handoff" if wished else answer_further(self.prompt, self.said[-1])
+        rule = read_rules(self.prompt).about(self.said[-1])
+        kind = "handoff" if wished else answer_further(self.said[-1], rule)
         if kind == "handoff" and self.box.handoff:
             said = f"The customer says: {shorten(self.said[-1], 120)}"
             return self._hand_off("The customer asks for a person." if wished else said)
-        return self.say("policy_none" if kind == "handoff" else kind)
+        return self.say("policy_none" if kind == "handoff" else kind, rule=rule.told if rule else "")
 
     # -- planted misbehaviour --------------------------------------------------------------
 

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from whilesim.cards.speech import listed
+from whilesim.cards.speech import listed, stem
 from whilesim.conversations.arguments import Known, rows
-from whilesim.conversations.intent import stem
 from whilesim.conversations.reading import Result, leaves
 from whilesim.conversations.said import is_key, wanted
 from whilesim.conversations.wording import PARTIES, participle, plain, split_name, spoken, target_key
@@ -39,12 +38,16 @@ class Search:
         """Return the read that is most likely to give what is missing and can be filled."""
         goal = {stem(w) for m in (missing or [tool.name]) for w in name_words(m)} - {"id", "number", "new"}
         scored: list[tuple[float, Read]] = []
-        for other, arguments in self._open_reads(tool):
+        reads = list(self._open_reads(tool))
+        known = self.identified() or any(_is_party(a) for _, arguments in reads for a in arguments)
+        for other, arguments in reads:
             nouns = _nouns(other)
             told = set(map(stem, name_words(other.description.split(".")[0].replace(" ", "_"))))
             party = bool((nouns | {stem(k.split("_")[0]) for k in arguments}) & set(map(stem, PARTIES)))
             keyed = any(is_key(a) or self.known.was_said(v) for a, v in arguments.items())
             near = len(nouns & goal)
+            if known and not near and not any(map(is_key, arguments)) and nouns & set(map(stem, PARTIES)):
+                continue  # who the customer is needs no second look
             if (keyed and (near or party or told & goal)) or (near and not arguments):
                 scored.append((2.0 * near + party + 0.1 * len(told & goal) + 2.0 * keyed, (other, arguments)))
         return max(scored, key=lambda s: s[0])[1] if scored else None
@@ -65,11 +68,6 @@ class Search:
                 rank = 2.0 * (not noun & said) - 1.5 * bool({"detail", "info"} & said) + (mine != key)
                 found.append((rank + 0.5 * len(arguments), (other, {**arguments, mine: value})))
         yield from (read for _, read in sorted(found, key=lambda f: f[0]))
-
-    def instead(self, tool: Tool) -> Read | None:
-        """Return another read of the same kind of record, for one that does not work."""
-        nouns = set(split_name(tool)[1].split()) - {"details", "info", "id", "status", "all"}
-        return next((r for r in self._open_reads(tool) if nouns & set(split_name(r[0])[1].split())), None)
 
     def unread(self, key: str, value: Any) -> Read | None:
         """Return a read of the record under a key that has not been made; None where it was read, or cannot be."""
@@ -145,8 +143,6 @@ class Search:
                     return f"{plain(name)} {spoken(value)}"
             if about and bare and all(str(whole.get(k)) == str(v) for k, v in bare.items()):
                 return ", ".join(f"{plain(k)} {spoken(v)}" for k, v in bare.items())
-            if not key and new and (row := _row_with(result.data, arguments)):
-                return ", ".join(f"{plain(k)} {spoken(v)}" for k, v in list(row.items())[:3])
         return ""
 
     def _open_reads(self, tool: Tool) -> Iterator[Read]:
@@ -191,9 +187,3 @@ def _kind(key: str) -> set[str]:
 
 def _is_party(name: str) -> bool:
     return is_key(name) and name_words(name)[0] in PARTIES
-
-
-def _row_with(data: Any, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the record in a reply that holds all that a new one would be given; keys of others are left out."""
-    wants = {str(v) for k, v in arguments.items() if isinstance(v, (str, int, float)) and not is_key(k)}
-    return next((r for r in rows(data) if wants and wants <= set(map(str, r.values()))), None)

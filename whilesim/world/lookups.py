@@ -118,7 +118,7 @@ class Shelf(Store):
         """Put records on the shelf that answer a search of a catalogue: what nobody asked for was never drawn."""
         seed = derive(self.seed, kind.name, repr(sorted((k, str(v)) for k, v in by.items())))
         told = {f: v for f, v in by.items() if "." not in f and role_of(f) not in ("text", "word", "name")}
-        return [self.shelve(kind, derive(seed, n), told) for n in range(between(1, 3, seed, "stock"))]
+        return [self.stow(kind, derive(seed, n), told) for n in range(between(1, 3, seed, "stock"))]
 
     def cut(self, deed: Deed, view: dict[str, Any], kind: str) -> Any:
         """Cut a view to what a narrow tool shows; its key and its date stay."""

@@ -121,7 +121,7 @@ class Store:
         rows[str(key)] = record
         return str(key)
 
-    def shelve(self, kind: Kind, seed: int, told: Row) -> str:
+    def stow(self, kind: Kind, seed: int, told: Row) -> str:
         """Put one more record of a shared kind on the shelf that says what is told and can be had, and return its key."""
         key = self.add(kind, "", seed)
         self.records[kind.name][key] |= told
@@ -201,7 +201,7 @@ class Store:
             free = (k for k in rows if k not in taken and not _under_way(kind, rows[k]))
             fits = (k for k in free if leg.items() <= rows[k].items() and str(rows[k].get("date", "~")) > after)
             if not (key := next(fits, "")):
-                key = self.shelve(kind, derive(seed, *map(str, leg.values())), leg)
+                key = self.stow(kind, derive(seed, *map(str, leg.values())), leg)
                 if str(rows[key].get("date", "~")) <= after:
                     later = _moment(after, self.model) + timedelta(days=3 + derive(seed, "back") % 7)
                     rows[key]["date"] = f"{later:%Y-%m-%d}"
