@@ -352,11 +352,6 @@ class TestProgress:
         assert "4/4" in self.told(Screen(), monkeypatch, show=True)
 
 
-if __name__ == "__main__":
-    for place in PATHS:
-        golden(place).write_text(help_of(place), encoding="utf-8")
-
-
 def test_a_saved_plan_is_played_as_it_stands(tmp_path: Path) -> None:
     plan, run = tmp_path / "plan.json", tmp_path / "run"
     assert shell("plan", *GIVEN, "--situations", "4", "--seed", "3", "--save", str(plan)).exit_code == 0
@@ -383,3 +378,8 @@ def test_a_plan_and_what_it_is_made_of_are_not_mixed(
     assert done.exit_code == 2
     assert told in done.output
     assert not Path("run").exists()
+
+
+if __name__ == "__main__":
+    for place in PATHS:
+        golden(place).write_text(help_of(place), encoding="utf-8")

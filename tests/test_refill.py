@@ -61,3 +61,10 @@ def test_refilled_rows_are_in_the_folder_and_the_same_call_goes_on_with_them(tmp
     again = begin()
     assert list(again.rows) == list(data.rows)
     assert again.certificate == data.certificate
+
+
+def test_a_shard_without_rows_can_be_refilled() -> None:
+    empty = ws.plan(tools=TOOLS, system_prompt=POLICY, situations=2).shard(0, 100)
+    data = ws.simulate(plan=empty, progress=False).grade()
+    assert len(data.rows) == 0
+    assert len(data.refill(kept=1, rows=4).rows) > 0

@@ -106,7 +106,7 @@ def _choose(
     """Choose rows of a complete covering, those with most missing pairs first; none when all is done."""
     if kept is not None:  # as many as will do, if as large a share of them is kept as before, and an eighth at least
         have = len(data.kept.rows)
-        most = min(most, ceil((kept - have) / max(0.125, have / len(data.rows))))
+        most = min(most, ceil((kept - have) / max(0.125, have / max(1, len(data.rows)))))
     missing = {hole.pair for hole in data.certificate.holes if tried.get(hole.pair, 0) < _TRIES}
     if most < 1 or (not missing and kept is None):
         return []

@@ -219,6 +219,7 @@ def test_a_file_that_is_no_plan_is_refused(tmp_path: Any) -> None:
         ({"oracles": {}}, "the card 's0001' has no oracle"),
         ({"version": 2}, "version: Input should be 1"),
         ({"world": {"locale": 3}}, "world.locale"),
+        ({"world": {"localee": "de_DE"}}, "world.localee: Unexpected keyword"),
     ],
 )
 def test_a_plan_with_a_wrong_field_is_refused_by_its_name(tmp_path: Any, spoilt: dict[str, Any], words: str) -> None:

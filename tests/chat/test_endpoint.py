@@ -365,6 +365,18 @@ def test_a_client_is_asked_through_its_own_connections():
     assert stub.bodies[-1]["messages"] == [{"role": "user", "content": "Hello"}]
 
 
+def test_a_clients_answer_is_utf8_whatever_charset_its_server_names():
+    import openai
+
+    async def go(url):
+        async with openai.AsyncOpenAI(base_url=url, api_key="k") as client:
+            return await Endpoint(await identify(client)).reply(HELLO)
+
+    body = json.dumps({"choices": [{"message": {"role": "assistant", "content": "Viele Grüße"}}]}, ensure_ascii=False)
+    with Stub(plan=[say_raw(body, **{"Content-Type": "application/json; charset=ISO-8859-1"})]) as stub:
+        assert run(go(stub.url)).message.content == "Viele Grüße"
+
+
 def test_a_client_of_many_models_must_say_which():
     import openai
 

@@ -140,6 +140,7 @@ def test_weights_need_not_sum_to_one() -> None:
         ([3], "is 3: "),
         ([{"text": ""}], "field 'name' is ''"),
         ({"a": None}, "field 'weight' is None"),
+        ([{"name": "a", "weight": {"api_key": "sk-verysecretvalue"}}], r"is \{'api_key': '(?!sk-)"),
         (7, "cannot be read from int"),
         (b"bytes", "cannot be read from bytes"),
         ("{not json", "starts like JSON but is none"),

@@ -652,3 +652,98 @@ def test_a_dot_in_an_argument_s_own_name_names_no_part_of_another(name: str, ver
     schema = {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
     model = infer_world(parse_tools([{"name": f"{verb}_ticket", "parameters": schema}]), parse_policy("Be kind."), None)
     assert f"{verb}_ticket" in model.tools
+
+
+def inferred(*made):
+    tools = parse_tools([t.to_openai() for t in made], effects={t.name: t.effect for t in made})
+    return tools, infer_world(tools)
+
+
+@pytest.mark.parametrize(
+    ("noun", "key", "written"),
+    [
+        ("parcel", "tracking_ref", "depot"),
+        ("policy", "policyNo", "start_date"),
+        ("appointment", "case_locator", "slot"),
+        ("booking", "pnr", "seat_wish"),
+        ("booking", "confirmation_code", "check_in"),
+        ("contract", "contractReference", "tariff"),
+    ],
+)
+def test_the_key_of_a_kind_is_the_id_argument_that_its_own_tools_share(noun, key, written) -> None:
+    tools, model = inferred(
+        tool(f"get_{noun}", **{key: "string"}),
+        tool(f"cancel_{noun}", effect="write", **{key: "string"}, reason="string"),
+        tool(f"change_{noun}", effect="write", **{key: "string", written: "string"}),
+        tool("issue_voucher", effect="write", **{key: "string"}, amount="number"),
+    )
+    actions = {d.tool: (d.action, d.kind, d.key) for d in model.deeds.values()}
+    assert model.kinds[noun].key == key
+    assert actions[f"get_{noun}"] == ("get", noun, key)
+    assert {actions[f"{verb}_{noun}"] for verb in ("cancel", "change")} == {("change", noun, key)}
+    world = MockWorld(tools, None, {"tool": "issue_voucher"}, 3, model=model)
+    assert world.focus.arguments[key] in world.records[noun]
+    assert model.notes() == ()
+
+
+def test_a_tool_whose_record_no_argument_names_is_told_of() -> None:
+    _, model = inferred(tool("get_ride", title="string"), tool("cancel_ride", effect="write", reason="string"))
+    assert [note.split(":")[0] for note in model.notes()] == ["cancel_ride"]
+    assert "none of its arguments names the record" in model.describe()
+
+
+HOTEL = (
+    tool("get_booking", booking_number="string"),
+    tool("get_guest_profile", guest_id="string"),
+    tool("cancel_booking", effect="write", booking_number="string", reason="string"),
+    tool(
+        "change_booking_dates", effect="write", booking_number="string",
+        check_in={"type": "string", "format": "date"}, check_out={"type": "string", "format": "date"},
+    ),
+    tool(
+        "add_late_checkout", effect="write", booking_number="string",
+        until={"type": "string", "description": "HH:MM, at latest 14:00"}, nights={"type": "integer", "minimum": 2, "maximum": 3},
+    ),
+    tool("issue_voucher", effect="write", guest_id="string", booking_number="string", amount={"type": "number", "maximum": 50}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["issue_voucher", "add_late_checkout", "cancel_booking"])
+def test_the_record_of_a_card_belongs_to_its_customer(name) -> None:
+    tools, model = inferred(*HOTEL)
+    for seed in range(12):
+        world = MockWorld(tools, None, {"tool": name}, seed, model=model)
+        booking = world.records["booking"][world.focus.arguments["booking_number"]]
+        assert booking["guest_id"] == world.focus.facts["guest id"]
+
+
+@pytest.mark.parametrize("name", ["cancel_booking", "change_booking_dates"])
+def test_of_a_double_the_customer_says_what_tells_it_apart_or_its_key(name) -> None:
+    tools, model = inferred(*HOTEL)
+    for seed in range(12):
+        focus = (world := MockWorld(tools, None, {"tool": name, "world_state": "duplicate"}, seed, model=model)).focus
+        known, mine = set(focus.facts.values()), world.records["booking"].items()
+        assert focus.id in [k for k, b in mine if k in known or {b["check_in"], b["check_out"]} <= known]
+        assert len([k for k, b in mine if k in known or {b["check_in"], b["check_out"]} <= known]) == 1
+
+
+def test_the_oracle_counts_a_write_that_what_it_belongs_to_shows() -> None:
+    tools, model = inferred(*HOTEL)
+    values = {"tool": "add_late_checkout", "tool_condition": "malformed", "world_state": "exists"}
+    worlds = (MockWorld(tools, None, values, seed, model=model) for seed in range(20))
+    world = next(w for w in worlds if not w.focus.reachable)
+    world.call("add_late_checkout", world.focus.arguments)
+    assert world.log[0].failed
+    assert world.log[0].changes
+    told = build_oracle(values, clause=None, tools=tools, focus=world.focus, model=model)
+    assert "resolved" in told.ends
+    assert "cannot work here" not in told.why
+
+
+def test_invented_values_keep_the_bounds_of_their_schema() -> None:
+    tools, model = inferred(*HOTEL)
+    for seed in range(12):
+        late = MockWorld(tools, None, {"tool": "add_late_checkout"}, seed, model=model).focus.arguments
+        assert re.fullmatch(r"(0\d|1[0-3]):\d\d", late["until"])
+        assert late["nights"] in (2, 3)
+        assert MockWorld(tools, None, {"tool": "issue_voucher"}, seed, model=model).focus.arguments["amount"] <= 50

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from whilesim.cards.cards import Card
 from whilesim.cards.desk import Desk, choose_cards, draft_cards, with_chat
@@ -90,11 +90,11 @@ def plan(
         raise InputError("a plan needs both files. Type: ws.plan(tools=TOOLS, system_prompt=POLICY)")
     _check_numbers(situations, candidates, twins)
     read = parse_tools(tools)
-    policy = name_tools(_read_policy(system_prompt, policy_model), [t.name for t in read])
     if _are_these(system_prompt, read):
         raise InputError(
             "system_prompt is the list of tools once more. Give the policy: the text that the agent is told."
         )
+    policy = name_tools(_read_policy(system_prompt, policy_model), [t.name for t in read])
     theirs = parse_tools(customer_tools) if customer_tools else ()
     spec = world if isinstance(world, WorldSpec) else None
     factory = world if callable(world) else None
@@ -112,6 +112,7 @@ def plan(
     drafts = draft_cards(desk, space, rows, candidates, writer)
     cards, oracles, name, diversity = choose_cards(desk, drafts, embedder)
     wanted = round(twins * len(cards))
+    told = (*(n for t in read for n in t.notes), *(model.notes() if model else ()))
     paired = find_twins(cards, oracles, wanted, look=desk.look, allowed=_allowed(space.forbidden), seed=seed)
     return Plan(
         system_prompt=system_prompt,
@@ -130,7 +131,7 @@ def plan(
         diversity=diversity,
         balance=None if balance is None else dict(balance),
         twins_wanted=wanted,
-        notes=(*policy.notes, *space.notes, *covering.notes, *(n for t in read for n in t.notes), *drafts.notes),
+        notes=(*policy.notes, *space.notes, *covering.notes, *told, *drafts.notes),
     )
 
 
@@ -158,9 +159,9 @@ def _read_policy(text: str, model: Any) -> Policy:
     return run(with_chat(model, lambda chat: extract_policy(text, chat)))
 
 
-def _are_these(text: str, tools: tuple[Tool, ...]) -> bool:
+def _are_these(text: Any, tools: tuple[Tool, ...]) -> bool:
     try:
-        return text.lstrip().startswith("[") and parse_tools(text) == tools
+        return isinstance(text, str) and text.lstrip().startswith("[") and parse_tools(text) == tools
     except InputError:
         return False
 
@@ -209,6 +210,8 @@ def refuse_unknown(door: str, given: Mapping[str, Any], function: Callable[..., 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFile:
     """A plan as it stands in its file: what ``Plan.to_json`` returns."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # what it holds inherits it: a misspelt field is no missing one
 
     version: Literal[1]
     seed: int

@@ -101,7 +101,8 @@ def canonical(text: str) -> str:
 def first_error(error: ValidationError) -> str:
     """Return the first thing that is wrong, after the key that it is wrong with."""
     first = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(str(step) for step in first['loc'])}: {shorten(first['msg'], 200)}"
+    place = ".".join(str(step) for step in first["loc"])
+    return f"{place}{': ' * bool(place)}{shorten(first['msg'], 200)}"
 
 
 def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, Any]]:

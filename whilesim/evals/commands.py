@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -77,8 +78,9 @@ def eval_(tickets: str | None, agent: str, as_json: bool, **how: Any) -> None:
     init, freeze, push, split = (how.pop(name) for name in ("init", "freeze", "push", "split"))
     if init is not None:
         written = write_starter(Path(init))
-        at = Path(init, "eval").as_posix()
-        typed = f"whilesim gate {at}/golden_tickets.jsonl --rubric {at}/rubric.json --policy {at}/policy.md --tools {at}/tools.json"
+        files = {"--rubric": "rubric.json", "--policy": "policy.md", "--tools": "tools.json"}
+        given = [w for option, name in files.items() for w in (option, Path(init, "eval", name).as_posix())]
+        typed = shlex.join(["whilesim", "gate", Path(init, "eval", "golden_tickets.jsonl").as_posix(), *given])
         show(written, "\n".join([*written, f"Type: {typed}"]), as_json=as_json)
     elif freeze is not None:
         from whilesim.evals.setup import freeze_protocol, read_options

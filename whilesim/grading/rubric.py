@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints
 
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import loads
+from whilesim.core.keys import scrub
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, shorten
 
@@ -122,7 +123,8 @@ def read_rubric(source: str | os.PathLike[str] | Sequence[Any] | Mapping[str, An
 def first_fault(error: ValidationError) -> str:
     """Say in words what pydantic holds against the first wrong field."""
     first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))!r} is {shorten(repr(first['input']), 200)}: {first['msg']}."
+    name = repr(".".join(map(str, first["loc"]))) if first["loc"] else "it"
+    return f"{name} is {shorten(repr(scrub(first['input'])), 200)}: {first['msg']}."
 
 
 def checked(kind: type[T], value: Any, told: str, typed: str = "") -> T:

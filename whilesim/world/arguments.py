@@ -109,7 +109,7 @@ class Maker:
         if kind and kind == self.model.party and not is_value(name, schema) and not last:
             return self.shelf.native(kind, self.party)
         if kind and name == deed.owner and not last:
-            first = next(iter(self.shelf.records[kind]), "")
+            first = next(iter(self._own(kind)), "")
             return self.record.get(self.model.kinds[kind].key) or self.shelf.native(kind, first)
         if kind and not told.inner:
             return self._linked(name, kind, many=many or told.type == "array")
@@ -137,13 +137,18 @@ class Maker:
             return [self._variant(kind, str(k)) for k in self.made.get(name.removeprefix("new_")) or here[:1]]
         if many and here:
             return [self.shelf.native(kind, k) for k in here[: 1 + derive(self.seed, name) % 2]]
-        pool = self.shelf.near(kind, self.customer)
+        pool = self._own(kind)
         taken = [self.record.get(self.deed.sets.get(name, name)), *map(self.made.get, other_ends(name, self.schemas))]
         others = [k for k in (*pool, *self.shelf.records[kind]) if k not in map(str, taken)][: len(pool)] or pool
         if not others:
             return value_of(Field(name=name), self._draw(), {})
         chosen = self.shelf.native(kind, pick(others, self.seed, "linked", name))
         return [chosen] if many else chosen
+
+    def _own(self, kind: str) -> list[str]:
+        """Return the keys of the customer's own records of a kind; of all where there are none."""
+        mine = self.shelf.mine(kind) if kind != self.model.party else ()
+        return list(mine or self.shelf.records[kind])
 
     def _variant(self, kind: str, key: str) -> Any:
         """Return another available variant of the same thing; one is put on the shelf where there is none."""
@@ -165,7 +170,7 @@ class Maker:
     def _known(self, told: Field) -> Any:
         """Return a value that stands fast: a free slot's time, who signs in, what a question is about; None for none."""
         model, words = self.model, load_words("world_values")
-        if self.deed.action == "create" and told.role in ("date", "time", "future"):
+        if self.deed.action == "create" and told.role in ("date", "time", "future") and told.most is None:
             free = (n for n in model.kinds if n.split("_")[-1] in ("availability", "slot", "time"))
             slot = next((r for n in free for r in self.shelf.records[n].values()), {})
             return next((v for f, v in slot.items() if role_of(f) == told.role.replace("future", "date")), None)

@@ -17,6 +17,8 @@ from whilesim.world.spec import Action
 from whilesim.world.verbs import Phrase
 
 Kinds = Mapping[str, Kind]
+UNFOUND = "none of its arguments names the record that it changes"
+"""Why a tool that should change a record is taken to make one."""
 _EMPTY = ("detail", "info", "information", "profile", "record", "data")
 
 

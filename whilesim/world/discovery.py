@@ -69,6 +69,7 @@ def _nouns(tools: Iterable[Tool], phrases: Mapping[str, Phrase], known: set[str]
         noun = "_".join(n for n in phrase.nouns if n not in never)
         single = [k for k in properties(tool) if key_noun(k)[0] and not key_noun(k)[1]]
         own = {"id", "key", "uuid", "code", "name"} & set(properties(tool))
+        own = own or {a for a in tool.id_arguments if not key_noun(a)[0]}
         own = own or {t.name for t in tools if t.effect != tool.effect and phrases[t.name].nouns[:1] == (noun,)}
         told = phrase.plural if phrase.deed == "read" else phrase.deed in ("create", "send")
         if noun and (told or own or not single):

@@ -12,10 +12,11 @@ from whilesim.core.templates import load_words
 from whilesim.situations.policy import Policy
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, read_policy_facts
-from whilesim.world.deeds import Deed, tells
+from whilesim.world.deeds import Deed, Kinds, tells
 from whilesim.world.discovery import infer_kinds
 from whilesim.world.kinds import (
     BUNDLES,
+    OWN_KEYS,
     Field,
     Kind,
     describe_field,
@@ -33,8 +34,8 @@ from whilesim.world.kinds import (
 )
 from whilesim.world.model import WorldModel
 from whilesim.world.spec import WorldSpec
-from whilesim.world.verbs import read_name
-from whilesim.world.writes import infer_deed, infer_own_deed, own_key
+from whilesim.world.verbs import Phrase, read_name
+from whilesim.world.writes import infer_deed, infer_own_deed
 
 _NOW = datetime(2026, 3, 2, 10, 0)
 
@@ -53,7 +54,7 @@ def infer_world(
     facts = read_policy_facts(policy.text if policy else "")
     phrases = {t.name: read_name(t) for t in tools}
     kinds, party = infer_kinds([t for t in tools if t.name in known], phrases, facts, spec)
-    kinds = {n: _settle(k, party, facts) for n, k in _own_keys(kinds, tools, phrases).items()}
+    kinds = {n: _settle(k, party, facts) for n, k in _own_keys(kinds, tools, phrases, party).items()}
     kinds["session"] = Kind(name="session", key="", single=True, why="tools that name no record")
     deeds: dict[str, Deed] = {}
     for tool in tools:
@@ -66,6 +67,7 @@ def infer_world(
     kinds = {n: _usual(k) if n in {d.kind for d in deeds.values()} else k for n, k in kinds.items()}
     for deed in deeds.values():
         _promise(kinds, deed)
+    kinds = {n: _pointed(k, kinds) for n, k in kinds.items()}
     kinds = {n: _spec_kind(k, spec) for n, k in _link(kinds, deeds, party).items()}
     kinds = {n: k if k.parent in kinds else replace(k, parent="") for n, k in kinds.items()}  # nothing hangs on air
     shown = _key_arguments(tools, deeds)
@@ -97,15 +99,28 @@ def _told(tool: Tool, spec: WorldSpec) -> Tool:
     return replace(tool, examples=(*([(p[0], p[1]) for p in given] if paired else [({}, given)]), *tool.examples))
 
 
-def _own_keys(kinds: dict[str, Kind], tools: Sequence[Tool], phrases: Mapping[str, Any]) -> dict[str, Kind]:
-    """Key a kind by ``id``, ``key`` or ``name`` where its own tools do."""
+def _own_keys(kinds: Kinds, tools: Sequence[Tool], phrases: Mapping[str, Phrase], party: str) -> dict[str, Kind]:
+    """Key a kind by the id argument that its own tools share, else by ``id``, ``key`` or ``name`` where they do.
+
+    A kind of which nothing is known but such an argument (the confirmation of a confirmation code) is no other kind.
+    """
+    done = dict(kinds)
     keyed = {key_noun(a)[0] for t in tools for a in properties(t)}
-    for tool in tools:
-        noun = match_kind(phrases[tool.name].nouns, kinds)
-        own = next((a for a in ("id", "key", "uuid", "code", "name", f"{noun}_name") if a in properties(tool)), "")
-        if noun and own and noun not in keyed and not own_key(own, phrases[tool.name], kinds):
-            kinds[noun] = replace(kinds[noun], key=own)
-    return kinds
+    about = {t.name: match_kind(phrases[t.name].nouns, kinds) for t in tools}
+    bare = {n for n, k in kinds.items() if not k.fields and n not in about.values() and n != party}
+    for noun in dict.fromkeys(n for n in about.values() if n and n not in keyed):
+        own = [t for t in tools if about[t.name] == noun]
+        there = [t for t in own if phrases[t.name].deed not in ("create", "send")]
+        ids = [(a, phrases[t.name].deed == "read") for t in there for a in t.id_arguments if a not in OWN_KEYS]
+        named = {a: kind_of_key(a, kinds)[0] for a, _ in ids}
+        both = [a for a, n in named.items() if n == noun or (n in bare and {(a, True), (a, False)} <= {*ids})]
+        rest = [a for a, n in named.items() if not n and ((a, False) in ids or ids.count((a, True)) > 1)]
+        rest.sort(key=lambda a: -sum(i[0] == a for i in ids))  # what most of them take
+        plain = (a for t in reversed(own) for a in (*OWN_KEYS, f"{noun}_name") if a in properties(t))
+        if key := next(iter((*both, *rest, *plain)), ""):
+            done[noun] = replace(kinds[noun], key=key)
+            done = {n: k for n, k in done.items() if n not in bare or n != named.get(key)}
+    return done
 
 
 def _settle(kind: Kind, party: str, facts: PolicyFacts) -> Kind:
@@ -277,6 +292,16 @@ def _link(kinds: dict[str, Kind], deeds: Mapping[str, Deed], party: str) -> dict
     return done
 
 
+def _pointed(kind: Kind, kinds: Mapping[str, Kind]) -> Kind:
+    """Let the fields that are keys of other kinds point at them: a voucher's ``booking_ref``."""
+    fields = dict(kind.fields)
+    for name, told in fields.items():
+        link, many = kind_of_key(name, kinds)
+        if link not in ("", kind.name, told.link) and told.link not in kinds and not told.inner:
+            fields[name] = replace(told, role="links" if many else "link", link=link)
+    return replace(kind, fields=fields)
+
+
 def _parents(kinds: Mapping[str, Kind], deeds: Mapping[str, Deed], party: str) -> dict[str, str]:
     """Return what each kind belongs to: by link, by list, by a tool that asks whose it is, else the party."""
     parents: dict[str, str] = {}
@@ -291,9 +316,10 @@ def _parents(kinds: Mapping[str, Kind], deeds: Mapping[str, Deed], party: str) -
         owner = kind_of_key(deed.owner, kinds)[0]
         if owner and deed.kind in kinds and owner != deed.kind != party and not kinds[deed.kind].catalogue:
             parents.setdefault(deed.kind, owner)
+    seen = {d.kind for d in deeds.values() if d.action != "create"}  # what is only written holds nothing yet
     for name, kind in kinds.items():
         if name not in parents and name not in ("session", party) and not kind.catalogue:
-            others = (k for k in kinds.values() if not k.catalogue and k.name != name)
+            others = (k for k in kinds.values() if not k.catalogue and k.name != name and k.name in seen)
             parents[name] = "" if any(f.link == name for k in others for f in k.fields.values()) else party
     return parents
 

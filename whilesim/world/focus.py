@@ -60,7 +60,7 @@ def build_focus(shelf: Shelf, values: Mapping[str, str], seed: int) -> Focus:
     if any(rule.forbids(values["tool"], state) for rule in model.rules() if rule.axes[1] == "world_state"):
         state = "exists"
     key = _focal(shelf, deed, seed)
-    shelf.party = party = _party_of(shelf, deed.kind, key, seed)
+    shelf.party = party = _party_of(shelf, deed, key, seed)
     maker = Maker(shelf, deed, key, party, seed)
     maker.prepare()
     arguments = maker.make()
@@ -101,24 +101,15 @@ def _focal(shelf: Shelf, deed: Deed, seed: int) -> str:
     return pick((deed.action == "change" and fits) or list(records), seed, "focal", deed.kind)
 
 
-def _party_of(shelf: Shelf, kind: str, key: str, seed: int) -> str:
-    """Return the key of whoever the record belongs to."""
-    model = shelf.model
-    if not model.party or not shelf.records[model.party]:
-        return ""
-    record = shelf.records.get(kind, {}).get(key, {})
-    up, row = kind, record
-    for _ in range(4):  # a user's own kinds may belong to one another
-        if row and up != model.party and (parent := model.kinds.get(model.kinds[up].parent)):
-            up, row = parent.name, shelf.records[parent.name].get(str(row.get(parent.key or f"{parent.name}_id")), {})
-    if row and up == model.party:
-        return shelf.key(up, row.get(model.kinds[up].key, ""))
-    for holder in model.kinds.values() if record and not model.kinds[kind].catalogue else ():
-        links = [n.name for n in holder.fields.values() if n.role == "link" and n.link == kind]
-        for row in shelf.records[holder.name].values() if holder.parent == model.party else ():
-            if any(str(row.get(n)) == key for n in links):
-                return shelf.key(model.party, row.get(model.kinds[model.party].key, ""))
-    return pick(list(shelf.records[model.party]), seed, "party")
+def _party_of(shelf: Shelf, deed: Deed, key: str, seed: int) -> str:
+    """Return the key of whoever the record belongs to; of one who has what the tool's arguments name, where there is none."""
+    parties = list(shelf.records.get(shelf.model.party, {}))
+    if not parties or (owner := shelf.owner(deed.kind, key)):
+        return owner if parties else ""
+    named = {kind_of_key(a, shelf.model.kinds)[0] for a in properties(shelf.model.tools[deed.tool])}
+    owners = [{shelf.owner(kind, k) for k in shelf.records[kind]} for kind in named - {"", shelf.model.party}]
+    fits = [p for p in parties if all(p in has for has in owners if any(has))]
+    return pick(fits or parties, seed, "party")
 
 
 def _facts(shelf: Shelf, deed: Deed, key: str, party: str, arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -140,16 +131,18 @@ def _facts(shelf: Shelf, deed: Deed, key: str, party: str, arguments: Mapping[st
     if party and model.party in asked and deed.kind != model.party:
         facts.setdefault(f"{model.party.replace('_', ' ')} id", party)
     if key in shelf.records.get(deed.kind, {}) and deed.kind != model.party:
-        facts = {**dict(_telling(shelf, deed.kind, key)), **facts}
+        told = (pair for pair in _telling(shelf, deed.kind, key) if f"new {pair[0]}" not in facts)
+        facts = {**dict(told), **facts}  # one value of each at a time
     return facts
 
 
 def _telling(shelf: Shelf, kind: str, key: str) -> list[tuple[str, str]]:
     """Return up to two details by which a customer knows a record: what is in it, a date, an amount, a number."""
-    view = shelf.view(kind, key)
+    view, fields = shelf.view(kind, key), shelf.model.kinds[kind].fields
     found: list[tuple[str, str]] = []
     for name, value in view.items():
         role = role_of(name)
+        role = fields[name].role if role == "word" and name in fields else role
         if isinstance(value, list) and value and isinstance(value[0], dict) and "name" in value[0]:
             found.insert(0, ("item", ", ".join(str(v["name"]) for v in value)))
         elif role in (*TELLING, "name", "model") and isinstance(value, (str, int, float)):
@@ -233,14 +226,14 @@ def _remove(shelf: Shelf, kind: str, key: str) -> None:
 
 
 def _double(shelf: Shelf, deed: Deed, key: str, facts: dict[str, str], seed: int) -> None:
-    """Put a second record beside the first that differs in what a customer can say; take the key out of the facts."""
+    """Put a second record beside the first that differs in what the customer says; take the key out of the facts, where it does."""
     kind, records = shelf.model.kinds[deed.kind], shelf.records[deed.kind]
     record, telling = records[key], _telling(shelf, deed.kind, key)
     same = ("choice", "switch", "flag", "link")
     given = {n: record[n] for n, f in kind.fields.items() if n in record and (f.role in same or n == kind.status)}
     for told in kind.fields.values():
         linked, present = shelf.model.kinds.get(told.link), record.get(told.name)
-        if isinstance(present, list) and any(kind_of_key(i.name, shelf.records)[0] for i in told.inner):
+        if isinstance(present, list) and any(kind_of_key(i.name, shelf.model.kinds)[0] for i in told.inner):
             given[told.name] = copied(present)  # others than these are pointed at
         elif told.role == "links" and linked and linked.catalogue and isinstance(present, list):
             others = [k for k in shelf.records[told.link] if k not in map(str, present)]
@@ -252,6 +245,6 @@ def _double(shelf: Shelf, deed: Deed, key: str, facts: dict[str, str], seed: int
         twin = shelf.add(kind, owner, derive(seed, "double", attempt), given)
         shelf.fill_links(kind, len(records) + attempt, records[twin], record)
         records[twin] = {**copied(record), **records[twin]}
-        if any(pair not in _telling(shelf, deed.kind, twin) for pair in telling):
+        if any(facts.get(pair[0]) == pair[1] and pair not in _telling(shelf, deed.kind, twin) for pair in telling):
+            facts.pop(_key_fact(deed), None)
             break
-    facts.pop(_key_fact(deed), None)

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 
 from whilesim.core.templates import load_words
 from whilesim.core.text import fold, name_words
-from whilesim.situations.tools import Tool
+from whilesim.situations.tools import Tool, names_record
 from whilesim.world.attributes import pattern, singular, split_list
 
 MADE_UP = re.compile(r"\bmock|dummy|\bsome_|placeholder|^\.\.\.$", re.IGNORECASE)
@@ -22,6 +22,8 @@ _ADDRESS = frozenset({"street", "unit", "city", "state", "country", "zip"})
 _FILLERS = frozenset({"status", "type", "class", "total", "full", "default", "travel", "scheduled", "list"})
 BUNDLES = ("updates", "changes", "details", "fields")
 """Arguments whose parts are the fields to write."""
+OWN_KEYS = ("id", "key", "uuid", "code", "name")
+"""Arguments that are a key of whatever their tool is about."""
 _VALUE_PREFIX = ("new", "old", "target", "original", "current", "updated", "desired", "replacement")
 
 
@@ -46,6 +48,9 @@ class Field:
     """Kind that the field points at."""
     inner: tuple[Field, ...] = ()
     nullable: bool = False
+    least: float | None = None
+    most: float | None = None
+    """Bounds of a number that a schema states; of a time, the hour that it must be before."""
     why: str = ""
 
 
@@ -83,21 +88,33 @@ class Kind:
         return next((o for o in self.statuses if o.lower() in words), next(iter(self.statuses), ""))
 
 
-def kind_of_key(argument: str, kinds: Container[str]) -> tuple[str, bool]:
-    """Return the kind among ``kinds`` that an argument names, and whether it names several."""
+def kind_of_key(argument: str, kinds: Mapping[str, Kind]) -> tuple[str, bool]:
+    """Return the kind among ``kinds`` that an argument names, and whether it names several.
+
+    It names it by its words (``booking_ref``), or is what the kind's own tools call its key (``pnr``).
+    """
     noun, many = key_noun(argument)
-    if noun not in kinds:
-        noun = f"{noun}_method" if noun and f"{noun}_method" in kinds else ""
-    return noun, many
+    if noun in kinds:
+        return noun, many
+    words = _bare(argument)
+    told = [n for n in (f"{noun}_method", "_".join(words[:-1])) if n in kinds and names_record(argument)]
+    told = told or [n for n, k in kinds.items() if k.key == argument and argument not in ("", *OWN_KEYS)]
+    return (told[0], singular(words[-1]) != words[-1]) if told else ("", many)
 
 
-@cache
-def key_noun(argument: str) -> tuple[str, bool]:
-    """Return the kind that an argument names and whether it names several; ``('', False)`` for none."""
+def _bare(argument: str) -> list[str]:
+    """Return the words of an argument without those that say which end or which value of a thing it is."""
     parts = name_words(argument)
     ends = {word for pair in load_words("world_nouns")["ends"] for word in pair}
     while len(parts) > 1 and (parts[0] in _VALUE_PREFIX or (len(parts) > 2 and parts[0] in ends)):
         parts = parts[1:]
+    return parts
+
+
+@cache
+def key_noun(argument: str) -> tuple[str, bool]:
+    """Return the kind that an argument tells of by itself and whether it names several; ``('', False)`` for none."""
+    parts = _bare(argument)
     last = parts[-1] if parts else ""
     many = last in ("ids", "uuids", "numbers", "keys")
     if last in ("id", "ids", "uuid", "uuids", "guid"):
@@ -191,15 +208,20 @@ def describe_field(name: str, schema: Mapping[str, Any], why: str, depth: int = 
     role = "choice" if options else "links" if noun and (many or kind == "array") else "link" if noun else role_of(name)
     if inner and not noun:
         role = "items" if kind == "array" else "group"
-    example = example_of(schema)
+    clock = pattern("clock").search(told)
+    example = example_of(schema) or ("10:00" if clock else "")
     if role in ("word", "time", "date", "name") and (dated := pattern("dated").match(example)):
         role = "moment" if dated[1] else "date"
     if role == "word":
         said = pattern("moment").search(told)
-        spoken = "word" if not said else "moment" if said[1] else "date"
+        spoken = "time" if clock else "word" if not said else "moment" if said[1] else "date"
         role = _FORMATS.get(str(schema.get("format", "")).lower(), spoken)
     seen = tuple(map(str, schema.get("examples") or ()))
-    return Field(name=name, role=role, type=kind, options=options, example=example, seen=seen, link=noun, inner=inner, why=why)  # fmt: skip
+    most = int(clock[1]) if clock and clock[1] else schema.get("maximum")
+    return Field(
+        name=name, role=role, type=kind, options=options, example=example, seen=seen, link=noun, inner=inner, why=why,
+        least=schema.get("minimum"), most=most,
+    )  # fmt: skip
 
 
 def example_of(schema: Mapping[str, Any]) -> str:
@@ -218,7 +240,8 @@ def merge(old: Field | None, new: Field) -> Field:
         return new
     strong = new if new.type and not old.type else old
     role = new.role if old.role == "word" or (new.role == "choice" and not old.link) or new.inner else old.role
-    rest = {n: getattr(old, n) or getattr(new, n) for n in ("type", "example", "seen", "link", "inner")}
+    names = ("type", "example", "seen", "link", "inner", "least", "most")
+    rest = {n: getattr(old, n) or getattr(new, n) for n in names}
     return replace(old, role=role, options=strong.options or old.options or new.options, **rest)
 
 

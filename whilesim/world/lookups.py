@@ -42,9 +42,24 @@ class Shelf(Store):
 
     def mine(self, name: str) -> list[str]:
         """Return the keys of the situation's customer's own records; of all where the kind has no owner."""
-        parent = self.model.kinds[name].parent
-        mine = bool(self.party) and parent == self.model.party
-        return list(self.children(name, parent, self.party) if mine else self.records[name])
+        owners = {key: self.owner(name, key) for key in self.records[name]}
+        return [key for key, owner in owners.items() if not (self.party and owner) or owner == self.party]
+
+    def owner(self, name: str, key: str) -> str:
+        """Return the key of whoever a record belongs to, by what it hangs on or what points at it; empty for nobody."""
+        model, record = self.model, self.records.get(name, {}).get(key, {})
+        party, up, row = model.kinds.get(model.party), name, record
+        for _ in range(4):  # a user's own kinds may belong to one another
+            if row and up != model.party and (above := model.kinds.get(model.kinds[up].parent)):
+                up, row = above.name, self.records[above.name].get(str(row.get(above.key or f"{above.name}_id")), {})
+        if not party or not record or (row and up == party.name):
+            return self.key(up, row.get(party.key, "")) if party and row else ""
+        for holder in model.kinds.values() if not model.kinds[name].catalogue else ():
+            links = [n.name for n in holder.fields.values() if n.role == "link" and n.link == name]
+            for row in self.records[holder.name].values() if holder.parent == party.name else ():
+                if any(str(row.get(n)) == key for n in links):
+                    return self.key(party.name, row.get(party.key, ""))
+        return ""
 
     def view(self, name: str, key: str) -> dict[str, Any]:
         """Return a record as it reads now: its own fields, the keys of what belongs to it, what it links to."""

@@ -231,8 +231,7 @@ def _set_up(shelf: Shelf, values: dict[str, str], agent: Sequence[Tool], seed: i
     values.setdefault("tool", agent[0].name)
     deed = model.deeds[values["tool"]]
     focus = build_focus(shelf, values, seed)
-    readable = deed.writes and any(d.reads and d.kind == deed.kind for d in model.deeds.values())
-    faults = plan_faults(values, seed, readable=readable)
+    faults = plan_faults(values, seed, readable=model.can_show(deed, model.deeds.values()))
     stale = faults.condition == "stale" and focus.id in shelf.records.get(deed.kind, {})
     old = _older(shelf, deed, focus.id or "", seed) if stale else None
     return faults, replace(focus, reachable=focus.reachable and not faults.persists), old

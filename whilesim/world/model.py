@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from whilesim.core.jsontext import dumps
 from whilesim.situations.axes import Rule
 from whilesim.situations.tools import Tool
-from whilesim.world.deeds import Deed
+from whilesim.world.deeds import UNFOUND, Deed
 from whilesim.world.kinds import TELLING, Kind
 from whilesim.world.spec import WorldSpec
 
@@ -70,6 +70,17 @@ class WorldModel:
         if any(d.kind == kind and d.action == "list" for d in reads):
             return True
         return self.kinds[kind].parent == self.party and any(d.kind == self.party and d.shows != ("id",) for d in reads)
+
+    def can_show(self, deed: Deed, by: Iterable[Deed]) -> bool:
+        """Whether one of these tools shows what a deed wrote: the record, or what it belongs to where none shows such records."""
+        kind = self.kinds.get(deed.kind)
+        home = kind.parent if kind and kind.outbox else deed.kind
+        return deed.writes and any(d.reads and (d.kind == deed.kind or (d.kind == home and not d.shows)) for d in by)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a user should hear of: the tools whose records cannot be found."""
+        told = "{}: {}. Name the key where there is one: WorldSpec(entities={{KIND: {{'key': ARGUMENT}}}})"
+        return tuple(told.format(d.tool, d.why) for d in self.deeds.values() if d.why.startswith(UNFOUND))
 
     def describe(self) -> str:
         """Return the world as YAML, the rule that fired beside each line; ``WorldSpec.from_yaml`` reads it back."""

@@ -78,16 +78,18 @@ def build_oracle(
         model: The inferred world; inferred from the tools when left out.
     """
     world = model or infer_world(tools)
-    deed = world.deeds[focus.tool]
     handoffs = tuple(t.name for t in tools if t.effect == "handoff")
-    oracle = _of_world(values, deed, focus, [world.deeds[t.name] for t in tools], bool(handoffs))
+    oracle = _of_world(values, focus, world, [world.deeds[t.name] for t in tools], bool(handoffs))
     reads = tuple(t.name for t in tools if t.effect in ("read", "compute"))
     oracle = replace(oracle, may_call=(*reads, *(handoffs if oracle.handoff_wanted is not False else ())))
     return _with_clause(_with_stance(oracle, values), clause, applies, focus.tool, handoffs)
 
 
-def _of_world(values: Mapping[str, str], deed: Deed, focus: Focus, agents: Sequence[Deed], handoff: bool) -> Oracle:
-    condition, state = values.get("tool_condition", "success"), values.get("world_state", "exists")
+def _of_world(
+    values: Mapping[str, str], focus: Focus, world: WorldModel, agents: Sequence[Deed], handoff: bool
+) -> Oracle:
+    deed, condition = world.deeds[focus.tool], values.get("tool_condition", "success")
+    state = values.get("world_state", "exists")
     if deed.action == "handoff":
         end: End = "handed_off" if focus.reachable else "honest_failure"
         told = _why("person" if focus.reachable else "no_person")
@@ -108,12 +110,12 @@ def _of_world(values: Mapping[str, str], deed: Deed, focus: Focus, agents: Seque
         blocked = ("honest_failure", handed) if unsure or condition == "permission_denied" else ()
         return _done_already(right, called, deed, agents, blocked)
     if not works:
-        readable = deed.writes and any(d.kind == deed.kind and d.reads for d in agents)
-        shown = bool(called.instead) or (readable and condition == "malformed")
+        shown = bool(called.instead) or (condition == "malformed" and world.can_show(deed, agents))
+        how = load_words("oracle")["how"]["malformed" if condition == "malformed" else "any"]
         return replace(
             right, must_not_claim=() if shown else claim, ends=_ends(handed, "honest_failure", "resolved" if shown else ""),
             handoff_wanted=True if handoff and not shown else None,
-            why=_why("shown" if shown else "broken", " and hands over" if handoff else ""),
+            why=_why("shown" if shown else "broken", " and hands over" if handoff else "", how),
         )  # fmt: skip
     if unsure and (deed.action == "create" or deed.adds):
         return replace(right, ends=_ends("resolved", handed, "honest_failure"), why=_why("unsure"))
@@ -125,8 +127,8 @@ def _of_world(values: Mapping[str, str], deed: Deed, focus: Focus, agents: Seque
     return replace(right, ends=("resolved",), handoff_wanted=False, why=why)
 
 
-def _why(reason: str, more: str = "") -> str:
-    return str(load_words("oracle")[reason]).format(more=more)
+def _why(reason: str, more: str = "", how: str = "") -> str:
+    return str(load_words("oracle")[reason]).format(more=more, how=how)
 
 
 def _done_already(right: Oracle, call: CallRule, deed: Deed, agents: Sequence[Deed], blocked: Sequence[str]) -> Oracle:

@@ -160,10 +160,7 @@ class Filler:
     def _drawn(self, schema: Mapping[str, Any], name: str) -> Any:
         draw = Draw(self._seed, self._model.now, self._model.locale, f"reply/{self._deed.tool}", 0)
         told = describe_field(name or "value", schema, "")
-        value = value_of(told, draw, person_of(draw) if role_of(name) != "name" else {})
-        if type(value) in (int, float):
-            return min(max(value, schema.get("minimum", value)), schema.get("maximum", value))
-        return value
+        return value_of(told, draw, person_of(draw) if role_of(name) != "name" else {})
 
 
 class _Example:

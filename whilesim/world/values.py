@@ -8,6 +8,7 @@ username, the e-mail and the name of one record belong together.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from whilesim.core.text import fold
 from whilesim.world.kinds import Field, Kind, is_number, partners, role_of
 
 ISO = re.compile(r"\d{4}-\d\d-\d\d")
-_AHEAD = {"flight", "flights", "slot", "appointment", "availability", "time", "argument"}
+_AHEAD = {"flight", "flights", "slot", "appointment", "availability", "time", "argument", "check_in", "check_out"}
 _ORDERED = ("date", "future", "moment", "time", "expiry", "money", "small", "count", "percent")
 PERSONAL = ("first_name", "last_name", "full_name", "dob", "email", "phone", "username")
 _ALNUM = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
@@ -204,7 +205,17 @@ def value_of(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:
         whole = person_of if people and any(i.role not in PERSONAL for i in told.inner) else _identity
         persons = [whole(row) if people else {} for row in rows]
         return [_parts_of(told, row, p) for row, p in zip(rows, persons, strict=True)]
-    return _typed(_plain_value(told, draw, person), told, draw)
+    return _bounded(_typed(_plain_value(told, draw, person), told, draw), told, draw)
+
+
+def _bounded(value: Any, told: Field, draw: Draw) -> Any:
+    """Draw a number again where it is beyond the bounds that its schema states."""
+    low = told.least if told.least is not None else min(0, told.most or 0)
+    high = told.most if told.most is not None else max(low + 12, value if is_number(value) else 0)
+    if not is_number(value) or low <= value <= high:
+        return value
+    unit = 1 if isinstance(value, int) else 100
+    return type(value)(between(math.ceil(low * unit), math.floor(high * unit), *draw.at(told.name)) / unit)
 
 
 def _parts_of(told: Field, draw: Draw, person: Mapping[str, str]) -> dict[str, Any]:
@@ -322,11 +333,12 @@ def _date(told: Field, draw: Draw) -> str:
     at = draw.at(told.name)
     number = derive(*at)
     if told.role == "time":
-        clock = f"{6 + number % 16:02d}:{15 * (number // 16 % 4):02d}:00"
+        hours = max(int(told.most or 22) - 6, 1)
+        clock = f"{6 + number % hours:02d}:{15 * (number // hours % 4):02d}:00"
         return clock[:5] if told.example.count(":") == 1 else clock
     if told.role == "expiry" and not ISO.match(told.example):
         return f"{1 + number % 12:02d}/{draw.now.year + 1 + number % 4}"
-    ahead = told.role in ("future", "expiry") or bool(_AHEAD & set(re.split("[/_]", draw.kind)))
+    ahead = told.role in ("future", "expiry") or bool(_AHEAD & {told.name, *re.split("[/_]", draw.kind)})
     days = 2 + number % 24 if ahead else -2 - number % 59
     moment = draw.now + timedelta(days=days, minutes=-1 - number % 700)
     return moment.isoformat(" ", "seconds") if told.role == "moment" else moment.date().isoformat()

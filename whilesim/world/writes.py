@@ -17,7 +17,7 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, singular
-from whilesim.world.deeds import Deed, Kinds, read_deed, shown_names
+from whilesim.world.deeds import UNFOUND, Deed, Kinds, read_deed, shown_names
 from whilesim.world.kinds import Kind, find_field, is_parameter, is_value, kind_of_key, match_kind, properties, role_of
 from whilesim.world.spec import Action
 from whilesim.world.verbs import Phrase
@@ -98,7 +98,8 @@ def _write(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[s
         creates = False
     loose = not key and arguments and phrase.deed in ("status", "update") and not (noun and kinds[noun].single)
     if creates or loose:
-        return _creation(tool, phrase, kinds, party, keys, after if phrase.deed == "status" else "")
+        made = _creation(tool, phrase, kinds, party, keys, after if phrase.deed == "status" else "")
+        return made if creates else replace(made, guessed=True, why=f"{UNFOUND}, so it makes a {made.kind}")
     parent = kinds[kind].parent if kind in kinds else ""
     owners = {party, parent} - {kind}
     owner = next((a for a in keys if a != key and keys[a] in owners and not is_value(a, arguments[a])), "")
@@ -177,7 +178,7 @@ def _targets(phrase: Phrase, kind: Kind, after: str, told: str, free: Schemas, a
 
 
 def _list_of(kind: Kind, argument: str) -> str:
-    noun = kind_of_key(argument, [f.link for f in kind.fields.values()])[0]
+    noun = kind_of_key(argument, {f.link: kind for f in kind.fields.values()})[0]
     return next((n for n, f in kind.fields.items() if noun and f.role == "links" and f.link == noun), "")
 
 
