@@ -100,7 +100,9 @@ class Transport:
         azure = isinstance(self._client, openai.AsyncAzureOpenAI)
         content: dict[str, Any] = {"body": json.loads(body)} if azure else {"content": body}
         options = {"headers": {"Content-Type": "application/json"}}
-        sent = self._client.post("/chat/completions", cast_to=openai.HttpxBinaryResponseContent, options=options, **content)
+        sent = self._client.post(
+            "/chat/completions", cast_to=openai.HttpxBinaryResponseContent, options=options, **content
+        )
         try:
             return bytes((await asyncio.wait_for(sent, seconds)).content)
         except openai.APIConnectionError as error:
