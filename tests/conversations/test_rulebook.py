@@ -115,3 +115,10 @@ def test_a_wish_to_be_passed_on_is_answered_by_a_strict_rule() -> None:
     strict = "You are the agent.\n\n- You should transfer the user to a human agent if and only if the request cannot be handled.\n"
     said = "can you pass me on straight away"
     assert answer_further(said, read_rules(strict).about(said)) == "policy_rule"
+
+
+@pytest.mark.parametrize(
+    "text", ["You must ask the customer " + "orders " * 2850, "Transfer to an agent if they " + "asks " * 4000]
+)
+def test_a_very_long_rule_is_read_but_not_told(text: str) -> None:
+    assert not any(rule.told for rule in read_rules(f"You are an agent. {text}").rules)

@@ -181,6 +181,8 @@ def test_a_model_of_which_only_the_name_is_left_is_not_asked_at_its_provider():
     where_is_it = {"agent": {"name": "openai:a", "temperature": 0.7}}
     with pytest.raises(InputError, match=r"'openai:a' played these rows.*could go to the wrong host.*--base-url"):
         choose_judge({"agent": "openai:a", "customer": "scripted"}, where_is_it)
+    both = {"agent": Model("openai:a", temperature=0.2), "customer": "openai:a"}
+    assert choose_judge(both, where_is_it | {"customer": "openai:a"}) == "openai:a"  # the customer was given by name
     model = Model("openai:a", base_url="http://127.0.0.1:9/v1")
     assert choose_judge({"agent": model, "customer": "scripted"}, where_is_it, warn=False) is model
 

@@ -9,6 +9,7 @@ import yaml
 
 import whilesim
 from whilesim.situations.norms import language_of, sentences, unit
+from whilesim.situations.policy import parse_policy
 
 
 @pytest.mark.parametrize(
@@ -160,3 +161,9 @@ def test_a_short_text_takes_the_language_of_its_document():
 def test_word_lists_are_read_alike_with_and_without_the_fast_loader(path):
     text = path.read_text(encoding="utf-8")
     assert yaml.safe_load(text) == yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+@pytest.mark.parametrize("heading", ["§ 1 Modem", "IV. Modem", "📶 Modem\n"])
+def test_an_arrow_below_a_numbered_heading_is_an_item(heading):
+    (clause,) = parse_policy(f"{heading}\nNo light -> restart the modem.\n").clauses
+    assert clause.text.endswith("No light -> restart the modem.")

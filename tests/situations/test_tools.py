@@ -308,6 +308,21 @@ def test_arguments_that_name_a_record_are_found(names_record):
     assert set(tool.id_arguments) == (set(names) if names_record else set())
 
 
+@pytest.mark.parametrize(
+    ("name", "schema", "is_key"),
+    [
+        ("batch_number", {"type": ["integer", "null"]}, False),
+        ("batch_number", {"anyOf": [{"type": "integer"}, {"type": "null"}]}, False),
+        ("has_account_id", {"type": ["boolean", "null"]}, False),
+        ("order_id", {"type": ["integer", "null"]}, True),
+        ("batch_number", {"type": ["string", "null"]}, True),
+    ],
+)
+def test_a_number_that_may_be_null_is_a_number(name, schema, is_key):
+    tool = one([{"name": "x", "parameters": {"type": "object", "properties": {name: schema}}}])
+    assert tool.id_arguments == ((name,) if is_key else ())
+
+
 def test_a_description_that_is_an_id_counts_too():
     said = {
         "a": "The unique ID of the parcel.",

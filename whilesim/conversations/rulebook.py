@@ -139,7 +139,7 @@ def _told(rule: str, *, ours: bool) -> str:
         ours: Whether the prompt speaks to the agent, so that its orders are the agent's.
     """
     rule = " ".join(rule.replace("*", "").split())
-    if _LOOKS["unsaid"].search(rule) or len(rule) > _LONGEST or (not ours and re.search(r"\byou", rule, re.I)):
+    if len(rule) > _LONGEST or _LOOKS["unsaid"].search(rule) or (not ours and re.search(r"\byou", rule, re.I)):
         return ""
     for look, put in _TURNS:
         rule = look.sub(put, rule)

@@ -125,7 +125,7 @@ def option_said(texts: Sequence[str], want: Wanted) -> str | None:
 def tokens_in(text: str, shape: str, like: str = "") -> list[str]:
     """Return a text's values of one shape, in order; what is named as something else is no id."""
     found = re.finditer(like or SHAPES[shape], text)
-    return [m.group() for m in found if shape != "id" or not _NAMED.search(text[: m.start()])]
+    return [m.group() for m in found if shape != "id" or not _NAMED.search(text[max(0, m.start() - 120) : m.start()])]
 
 
 def mend(text: str, slips: Mapping[str, str]) -> str:

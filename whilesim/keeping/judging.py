@@ -35,7 +35,8 @@ def choose_judge(players: Mapping[str, Any], fingerprint: Mapping[str, Any], *, 
     """
     agent, customer = (_model_of(players.get(role)) for role in ("agent", "customer"))
     judge = agent if customer is None else customer
-    if isinstance(judge, str) and any(isinstance(f, Mapping) and f.get("name") == judge for f in fingerprint.values()):
+    role = "agent" if customer is None else "customer"
+    if isinstance(judge, str) and isinstance(fingerprint.get(role), Mapping):
         msg = f"{judge!r} played these rows, and where it answered is not written down: they could go to the wrong "
         msg += "host. Type grade(judge=ws.Model(...)); in a shell: --judge NAME, "
         raise InputError(msg + "and --base-url for a server of yours.")

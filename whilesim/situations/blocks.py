@@ -208,7 +208,7 @@ class _Reader:
         after = _ITEM.match(self.lines[later][1])
         if after:
             dotted = re.match(r"\d+\.\d", after["mark"]) and not re.match(r"\d+\.\d", mark)
-            return bool(dotted) or (chapter and after["mark"][:1] != mark[:1] and after["mark"][0] < _EMOJI)
+            return bool(dotted) or (chapter and after["mark"][:1] != mark[:1] and after["mark"][:1] < _EMOJI)
         start, follows = self.lines[later]
         indented = self.text[start - 1 : start] in (" ", "\t")
         numbered = mark[0] == "§" or any(level == 8 for level, _ in self.above)  # as the heading before it

@@ -133,7 +133,7 @@ def _handoff_name(case: _Case) -> _Found:
     looked_at = _verbs().get(words[0] if words else "") == "read" and words[0] not in _words("handing")
     if looked_at or not _words("tails").isdisjoint(words[-1:]):
         return None
-    match = _pattern("handoff_name").search("_".join(words))
+    match = _pattern("handoff_name").search("_".join(words)[:200])
     if match and match["alone"]:
         return "handoff", "the name says hand-off"
     return ("handoff", f"{match[0].split('_')[0]!r} and a person in the name") if match else None

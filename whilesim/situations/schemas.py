@@ -48,7 +48,7 @@ def arguments_schema(source: Any, *, where: str, document: Any = None) -> tuple[
     if not _TOP & source.keys() and all(isinstance(v, Mapping) for v in source.values()):
         source = _from_map(source)
     schema, notes = plain_schema(source, where=where, document=document)
-    if "object" not in _types(schema) and ("type" in schema or "enum" in schema):
+    if "object" not in types_of(schema) and ("type" in schema or "enum" in schema):
         msg = (
             f"{where}: its arguments have the type {schema.get('type')!r}, but a tool is called with named "
             "arguments. Give a JSON Schema of type 'object' with 'properties'."
@@ -134,7 +134,7 @@ class _Reader:
         out = _simplify_union(_simplify_union(_merge_all(out), "anyOf"), "oneOf")
         if node.get("nullable") is True:
             out = _or_null(out)
-        if out.get("default", 0) is None and not any(k in ("null", None) for k in _types(out)):
+        if out.get("default", 0) is None and not any(k in ("null", None) for k in types_of(out)):
             del out["default"]  # padding, as columnar files write it
         return out
 
@@ -189,7 +189,8 @@ def point(root: Any, reference: str) -> Mapping[str, Any] | None:
     return root if isinstance(root, Mapping) else None
 
 
-def _types(schema: Mapping[str, Any]) -> list[Any]:
+def types_of(schema: Mapping[str, Any]) -> list[Any]:
+    """Return what ``type`` says, as a list; ``[None]`` where it says nothing."""
     kind = schema.get("type")
     return kind if isinstance(kind, list) else [kind]
 
@@ -197,7 +198,7 @@ def _types(schema: Mapping[str, Any]) -> list[Any]:
 def _or_null(schema: Schema) -> Schema:
     out = dict(schema)
     if "type" in out:
-        out["type"] = [k for k in _types(out) if k != "null"] + ["null"]
+        out["type"] = [k for k in types_of(out) if k != "null"] + ["null"]
     if isinstance(out.get("enum"), list) and None not in out["enum"]:
         out["enum"] = [*out["enum"], None]
     return out

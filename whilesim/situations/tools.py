@@ -23,7 +23,7 @@ from whilesim.situations.docstrings import described_examples
 from whilesim.situations.effects import Effect as Effect
 from whilesim.situations.effects import infer_effect, own_descriptions, stated_effect, word_pattern
 from whilesim.situations.openapi import draft_operations, is_openapi
-from whilesim.situations.schemas import arguments_schema, mapping, plain_schema
+from whilesim.situations.schemas import arguments_schema, mapping, plain_schema, types_of
 
 _pattern = partial(word_pattern, "ids")
 
@@ -135,7 +135,7 @@ def _tool(draft: Draft, own: str, known: Set[str]) -> Tool:
     """Make a tool; an argument that says nothing of itself is a key where another tool's words make it one."""
     returns, notes = _reply(draft, f"tool {draft.name!r}")
     properties = draft.parameters["properties"]
-    silent = {n for n, p in properties.items() if mapping(p).get("type") == "string" and not p.get("description")}
+    silent = {n for n, p in properties.items() if _kinds(p) == {"string"} and not p.get("description")}
     keys = tuple(n for n, p in properties.items() if n in known and (n in silent or names_record(n, p)))
     effect, rule = infer_effect(draft, own, keyed=bool(keys))
     return Tool(
@@ -163,11 +163,18 @@ def _reply(draft: Draft, where: str) -> tuple[dict[str, Any] | None, tuple[str, 
         return None, (f"the schema of its reply was left out: {error}",)
 
 
+def _kinds(schema: Any) -> set[str]:
+    """Return what a value can be, null left out."""
+    ways = mapping(schema).get("anyOf")
+    found = {str(kind) for kind in types_of(mapping(schema))}
+    return found.union(*map(_kinds, ways if isinstance(ways, list) else ())) - {"null", "None"}
+
+
 def names_record(name: str, schema: Any = None) -> bool:
     """Say whether an argument names a record, by its name or else by its schema."""
     about = mapping(schema)
     text = " ".join(str(about.get("description", "")).split())
-    kinds = {str(mapping(part).get("type")) for part in (about, about.get("items"))}
+    kinds = _kinds(about) | _kinds(about.get("items"))
     counts = bool(kinds & {"integer", "number"})
     told = _pattern("told").match(text)  # 'Number of the contract' is a contract number, and of the items a count
     said = "" if told is None or (counts and told["noun"]) else f"{told['noun'] or ''} {told['own']} {told['kind']}"
