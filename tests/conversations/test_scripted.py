@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from whilesim.conversations.reading import read_reply
 from whilesim.conversations.rollout import Case, Stage, play
 from whilesim.conversations.said import mend, slips_of
 from whilesim.conversations.scripted import FAULTS, ScriptedAgent
-from whilesim.conversations.scripted_customer import ScriptedCustomer
+from whilesim.conversations.scripted_customer import _ASKS, ScriptedCustomer
 from whilesim.conversations.wording import participle
 from whilesim.core.jsontext import loads
 from whilesim.core.templates import load_words
@@ -270,3 +271,16 @@ def test_a_second_request_is_answered_by_the_rule_it_is_about() -> None:
     trace = asyncio.run(play(Case(card=card, rollout=0, seed=1), stage, Shelf()))
     said = " ".join(m.content or "" for m in trace.messages if m.role == "assistant")
     assert "I'm not allowed to waive a fine without a supervisor" in said
+
+
+@pytest.mark.parametrize(
+    ("heard", "asked"),
+    [
+        ("To help you I need the date, please.", True),
+        ("Please provide the bill ID.", True),
+        ("What our rules say on this: I'm not allowed to add checked bags that you don't need.", False),
+        ("Our rule on this: a full refund is possible if you need to cancel for health reasons.", False),
+    ],
+)
+def test_a_customer_that_is_told_a_rule_has_not_been_asked(heard: str, asked: bool) -> None:
+    assert (re.search(_ASKS, heard) is not None) is asked

@@ -19,6 +19,7 @@ from whilesim.core.text import name_words, words
 
 _WHO = ("name", "email", "phone", "date of birth", "zip")
 _GOODBYE = r"you're welcome|have a good day|take care!|for getting in touch"
+_ASKS = r"(?<!you )(?<!n't )(?<!not )\bneed\b|\b(?:provide|give me|tell me)\b"
 _NO = r"\b(?:sorry|can't|cannot|unable|unfortunately|not able|couldn't|isn't possible|wasn't able|decline)\b"
 
 
@@ -52,7 +53,7 @@ def _reply(card: Card, said: Sequence[str], heard: str, seed: int) -> tuple[str,
         return phrase("want", want=_wanted(card)), False
     if asks_go_ahead(heard):
         return phrase("agree"), False
-    if "?" in heard or re.search(r"\b(?:need|provide|give me|tell me)\b", heard):
+    if "?" in heard or re.search(_ASKS, heard):
         return _answer(card, said, heard, phrase), False
     if card.second and turn < card.give_up and not any(_told(card.second, t) for t in said):
         return card.second, False
