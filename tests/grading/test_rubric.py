@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ def test_the_built_in_rubric_grades_restraint_policy_honesty_and_help() -> None:
     assert "too late" in restraint
     assert read_rubric(None) == rubric
     assert read_rubric(rubric) is rubric
+
+
+NESTED: Any = reduce(lambda inner, _: {"properties": {"a": inner}}, range(400), {})
 
 
 @pytest.mark.parametrize("form", ["dict", "text", "file", "path"])
@@ -141,6 +145,7 @@ def test_weights_need_not_sum_to_one() -> None:
         ([{"text": ""}], "field 'name' is ''"),
         ({"a": None}, "field 'weight' is None"),
         ([{"name": "a", "weight": {"api_key": "sk-verysecretvalue"}}], r"is \{'api_key': '(?!sk-)"),
+        ([{"name": "a", "weight": NESTED}], "'weight' is "),
         (7, "cannot be read from int"),
         (b"bytes", "cannot be read from bytes"),
         ("{not json", "starts like JSON but is none"),

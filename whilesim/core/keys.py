@@ -50,10 +50,18 @@ def place_of(url: str) -> str:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
-def scrub(value: Any) -> Any:
-    """Take keys out of nested values: by the name they stand under, and by what they look like."""
+def scrub(value: Any, levels: int = 100) -> Any:
+    """Take keys out of nested values: by the name they stand under, and by what they look like.
+
+    What lies deeper than so many levels is hidden whole.
+    """
+    if levels < 0:
+        return HIDDEN
     if isinstance(value, Mapping):
-        return {k: HIDDEN if _NAME.search(str(k)) and isinstance(v, str) and v else scrub(v) for k, v in value.items()}
+        return {
+            k: HIDDEN if _NAME.search(str(k)) and isinstance(v, str) and v else scrub(v, levels - 1)
+            for k, v in value.items()
+        }
     if isinstance(value, (list, tuple)):
-        return [scrub(v) for v in value]
+        return [scrub(v, levels - 1) for v in value]
     return _LOOKS.sub(HIDDEN, value) if isinstance(value, str) else value
