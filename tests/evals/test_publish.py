@@ -20,7 +20,7 @@ from shop import careless_agent, shop_agent, ticket
 import whilesim as ws
 from whilesim.cli import main
 from whilesim.core.errors import InputError
-from whilesim.evals.publish import read_history
+from whilesim.evals.publish import push_table, read_history
 from click.testing import CliRunner
 from datasets import Dataset, DatasetDict, load_dataset
 
@@ -55,6 +55,9 @@ lost = ws.evaluate("http://127.0.0.1:9/down", suite, options=quiet)
 for found in (lost, result):  # what could not be decided anywhere is no text
     found.push_to_hub("you/down")
 assert load_dataset("you/down", split="nightly")["passed"][:] == [None, None, True, False]
+for run_id in "zam":  # of one second: as they were pushed
+    push_table([{"passed": True}], "you/second", split="nightly", private=True, run={"run_id": run_id, "date": "today"})
+assert [run["run_id"] for run in read_history("you/second")] == ["z", "a", "m"]
 runs = read_history("you/results")
 assert [r["agent"] for r in runs] == ["shop_agent", "careless_agent"], runs
 assert runs[1]["run_id"] == result.run["run_id"] and runs[1]["scores"]["policy"]["value"] == 0.5, runs[1]["scores"]

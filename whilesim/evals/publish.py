@@ -66,8 +66,9 @@ def read_history(repo: str, split: str = "nightly") -> list[dict[str, Any]]:
     if not paths:
         msg = f"{repo!r} holds no run in split {split!r}. Push one: result.push_to_hub({repo!r}, split={split!r})."
         raise InputError(msg)
-    files = [hub.hf_hub_download(repo, path, repo_type="dataset") for path in paths]
-    return sorted((loads(Path(f).read_bytes()) for f in files), key=lambda run: (run["date"], run["run_id"]))
+    files = [hub.hf_hub_download(repo, path, repo_type="dataset") for path in sorted(paths)]
+    # of one second: as they were pushed, which is how the files are named
+    return sorted((loads(Path(f).read_bytes()) for f in files), key=lambda run: run["date"])
 
 
 def read_table(repo: str, split: str, revision: str | None = None) -> list[dict[str, Any]]:
