@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from world_sets import SETS, open_set, tool
 
+from whilesim.situations.policy import parse_policy
 from whilesim.situations.tools import Tool
 from whilesim.world.focus import _telling
 from whilesim.world.kinds import Field, key_noun, other_ends, partners
@@ -195,3 +196,20 @@ def test_no_record_of_a_real_set_is_impossible(shared: object, name: str) -> Non
             assert (line["status"] == "Suspended") == bool(line["suspension_start_date"])
         for order in world.records.get("order", {}).values():
             assert order["status"] != "cancelled" or not order["fullfilments"]
+
+
+@pytest.mark.parametrize("kind", ["sailing", "delivery", "lesson"])
+def test_a_status_that_a_rule_names_moves_no_date(kind: str) -> None:
+    """A date goes into cards; a word more in one rule must not change those of the other rules."""
+    tools = a_set(kind, {**WAY, "date": {"type": "string", "format": "date"}})
+    policy = f"# {kind.title()}s\n- If the status is **open** or **late**, it can be moved.\n- If the status is **{{}}**, it cannot.\n"
+    days, found = {}, set()
+    for word in ("in progress", "in transit", "full"):
+        for seed in range(12):
+            world = MockWorld(tools, parse_policy(policy.format(word)), {}, seed)
+            records, today = world.records[kind].values(), f"{world.model.now:%Y-%m-%d}"
+            days.setdefault(seed, [r["date"] for r in records])
+            assert [r["date"] for r in records] == days[seed]
+            assert all(r["date"] == today for r in records if r["status"].startswith("in "))
+            found |= {(r["status"], r["date"] == today) for r in records}
+    assert {("in progress", True), ("in transit", True), ("full", True), ("full", False), ("late", False)} <= found

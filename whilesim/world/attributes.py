@@ -1,7 +1,7 @@
 """Attributes: what a policy says about records: their fields, their words, and what time it is.
 
 Read are lists under 'Each order has:', vocabularies such as 'There are four line status
-types: ...', and the current time. Nothing is read from rules.
+types: ...', and the current time. Of rules only the statuses are read that they print in bold.
 """
 
 from __future__ import annotations

@@ -111,6 +111,8 @@ class Store:
         set_apart(record, {n: f for n, f in kind.fields.items() if n not in given}, draw)
         if kind.name == model.party and kind.status and chance(0.8, *draw.at("usual")):
             record[kind.status] = next((o for o in kind.statuses if o.lower() == "active"), record[kind.status])
+        if "date" in record and record.get(kind.status):
+            _be_of_a_day(kind, record, given, draw)
         agree(kind, record, above, draw)
         home, theirs = _home(kind), above.get(_home(owner)) if owner else None
         if isinstance(theirs, dict) and set(theirs) == set(record.get(home) or ()) and chance(0.7, *draw.at("home")):
@@ -196,7 +198,7 @@ class Store:
 
     def _legs(self, kind: Kind, first: Row, count: int, taken: Container[str], seed: int) -> list[str]:
         """Return a journey from one place to another, and a second one back, put on the shelf where there is none but those taken."""
-        rows, way, found, after = self.records[kind.name], way_of(kind.fields), [], ""
+        rows, way, found, after = self.records[kind.name], way_of(kind.fields), [], f"{self.model.now:%Y-%m-%d}"
         for leg in (first, {way[0]: first.get(way[1]), way[1]: first.get(way[0])})[:count]:
             free = (k for k in rows if k not in taken and not _under_way(kind, rows[k]))
             fits = (k for k in free if leg.items() <= rows[k].items() and str(rows[k].get("date", "~")) > after)
@@ -286,10 +288,22 @@ def agree(kind: Kind, record: dict[str, Any], above: Row, draw: Draw) -> None:
             record[name] = around(usual, draw, name)
         elif is_number(above.get(name)) and not kind.catalogue:  # a refund is a part of what was paid
             record[name] = round(above[name] * between(10, 50, *draw.at(name)) / 100, 2)
-    if _under_way(kind, record) and "date" in record:
-        record["date"] = f"{draw.now:%Y-%m-%d}"
     add_up(kind, record)
     raise_totals(record)
+
+
+def _be_of_a_day(kind: Kind, record: dict[str, Any], given: Row, draw: Draw) -> None:
+    """Let one in five be of today, and only those be under way.
+
+    The status follows the date: were it the other way round, a word more in a policy would move dates.
+    """
+    moving = [s for s in kind.statuses if _under_way(kind, {kind.status: s})]
+    resting = [s for s in kind.statuses if s not in moving]
+    today = record[kind.status] in moving if kind.status in given else chance(0.2, *draw.at("today")) or not resting
+    if today:
+        record["date"] = f"{draw.now:%Y-%m-%d}"
+    if moving and (record[kind.status] in moving) is not today:
+        record[kind.status] = pick(moving if today else resting, *draw.at("moving"))
 
 
 def _under_way(kind: Kind, record: Row) -> bool:
