@@ -25,10 +25,11 @@ from whilesim.situations.axes import Situation
 from whilesim.situations.tools import Tool, parse_tools
 from whilesim.world.mock import WorldCall
 
+GET_LOAN = {"name": "get_loan", "description": "Get the details of a loan.", "parameters": {"type": "object", "properties": {"loan_id": {"type": "string"}}, "required": ["loan_id"]}}  # fmt: skip
 LIBRARY = parse_tools(
     [
         {"name": "find_reader", "description": "Find a reader by card number.", "parameters": {"type": "object", "properties": {"card_number": {"type": "string"}}, "required": ["card_number"]}},
-        {"name": "get_loan", "description": "Get the details of a loan.", "parameters": {"type": "object", "properties": {"loan_id": {"type": "string"}}, "required": ["loan_id"]}},
+        GET_LOAN,
         {"name": "renew_loan", "description": "Renew a loan.", "parameters": {"type": "object", "properties": {"loan_id": {"type": "string"}, "weeks": {"type": "integer", "enum": [2, 4]}}, "required": ["loan_id", "weeks"]}},
         {"name": "call_librarian", "description": "Hand the conversation over to a human librarian.", "parameters": {"type": "object", "properties": {"summary": {"type": "string"}}, "required": ["summary"]}},
     ]
@@ -50,9 +51,10 @@ class Shelf:
         self.renewals = list(renewals)
         self.log: list[WorldCall] = []
         self.state: dict[str, Any] = {}
+        self.shown = '{"loan_id": "LN4471", "status": "active"}'
 
     def call(self, name: str, arguments: Any) -> str:
-        reply, failed = ('{"loan_id": "LN4471", "status": "active"}', False)
+        reply, failed = (self.shown, False)
         if name == "renew_loan" and self.renewals:
             reply, failed = self.renewals.pop(0)
         elif name == "call_librarian":
@@ -88,6 +90,18 @@ def test_a_time_out_is_tried_once_more() -> None:
     trace = talk(Shelf(('{"error": "request timed out"}', True)))
     assert called(trace).count("renew_loan") == 2
     assert trace.stop == "customer_done"
+
+
+@pytest.mark.parametrize(("verb", "status"), [("resume", "active"), ("reopen", "open"), ("dispatch", "on hold")])
+def test_what_the_record_shows_as_done_is_not_done_again(verb: str, status: str) -> None:
+    tools = parse_tools([GET_LOAN, {**GET_LOAN, "name": f"{verb}_loan", "description": f"{verb} a loan."}])
+    card = replace(CARD, goal=f"You want to {verb} your loan.", opening=f"Please {verb} my loan LN4471.")
+    world = Shelf()
+    world.shown = f'{{"loan_id": "LN4471", "status": "{status}"}}'
+    done = "so nothing is left to do|so there is nothing left to do"
+    trace = talk(world, card, tools=tools)
+    said = " ".join(m.content or "" for m in trace.messages if m.role == "assistant")
+    assert bool(re.search(done, said)) is (f"{verb}_loan" not in called(trace)) is (verb != "dispatch")
 
 
 def test_a_tool_that_keeps_failing_goes_to_a_person() -> None:

@@ -16,6 +16,7 @@ from whilesim.conversations.arguments import Known, rows
 from whilesim.conversations.reading import Result, leaves
 from whilesim.conversations.said import is_key, wanted
 from whilesim.conversations.wording import PARTIES, participle, plain, split_name, spoken, target_key
+from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, shorten, words
 from whilesim.situations.tools import Tool
 
@@ -130,7 +131,8 @@ class Search:
         key = target_key(tool, arguments)
         new = {k: v for k, v in arguments.items() if not is_key(k) or name_words(k)[0] == "new"}
         new = {k: v for k, v in new.items() if wanted(k, {}).shape != "text"}
-        done = {stem(w) for v in split_name(tool)[0].split()[:1] for w in (v, participle(v))}
+        verbs, after = split_name(tool)[0].split()[:1], load_words("world_verbs")["status"]
+        done = [[*map(stem, w.split())] for v in verbs for w in (v, participle(v), after.get(v, v))]
         nouns, mine = _nouns(tool), arguments.get(key)
         bare = {k.removeprefix("new_"): v for k, v in new.items()}
         for result in (r for r in reversed(self.known.read) if self.effect(r) == "read"):
@@ -138,7 +140,8 @@ class Search:
             about = key and (str(mine) in map(str, result.arguments.values()) or mine == whole.get(key))
             for name, value in whole.items() if about else ():
                 parts = name_words(name)
-                states = {"status", "state"} & set(parts) and done & set(map(stem, name_words(str(value))[:1]))
+                said = [*map(stem, name_words(str(value)))]
+                states = {"status", "state"} & set(parts) and any(said[: len(d)] == d for d in done)
                 if states and (len(parts) == 1 or not nouns or nouns & set(map(stem, parts)) or parts[0] in key):
                     return f"{plain(name)} {spoken(value)}"
             if about and bare and all(str(whole.get(k)) == str(v) for k, v in bare.items()):
