@@ -17,6 +17,10 @@ import whilesim
 SHARED = Path(__file__).parent.parent.parent / "shared"
 DEMO = Path(whilesim.__file__).parent / "demo"
 ABSENT = "../shared is absent"
+STRAY = (
+    "FORCE_COLOR", "GITHUB_STEP_SUMMARY", "OLLAMA_HOST", "OPENAI_API_BASE", "OPENAI_API_KEY", "OPENAI_BASE_URL", "PYTEST_ADDOPTS",
+    "PY_COLORS", "TQDM_DISABLE", "VLLM_API_KEY", "VLLM_BASE_URL",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -25,6 +29,16 @@ def _ctrl_c_is_heard() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nobodys_environment() -> Iterator[None]:
+    """What whoever runs the tests has set for other programs decides nothing here, and no test calls their servers."""
+    proxies = [name for word in ("HTTP", "HTTPS", "ALL") for name in (f"{word}_PROXY", f"{word}_proxy".lower())]
+    with pytest.MonkeyPatch.context() as patch:
+        for name in (*proxies, *STRAY):
+            patch.delenv(name, raising=False)
+        yield
 
 
 @pytest.fixture(scope="session")

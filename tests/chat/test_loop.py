@@ -71,13 +71,13 @@ def test_ctrl_c_cancels_when_nobody_asked_to_be_told(ctrl_c):
     cancelled = threading.Event()
 
     async def work():
+        ctrl_c(0.2)
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
             cancelled.set()
             raise
 
-    ctrl_c(0.2)
     with pytest.raises(KeyboardInterrupt):
         run(work())
     assert cancelled.wait(5)
@@ -87,19 +87,18 @@ def test_ctrl_c_lets_work_finish_that_asked_to_be_told(ctrl_c):
     async def work():
         told = asyncio.Event()
         with on_interrupt(told.set):
+            ctrl_c(0.2)
             await told.wait()
             return "what exists"
 
-    ctrl_c(0.2)
     assert run(work()) == "what exists"
 
 
 def test_a_second_ctrl_c_does_not_wait(ctrl_c):
     async def work():
-        with on_interrupt(lambda: None):
+        with on_interrupt(lambda: ctrl_c(0.2)):  # the second, once the first was heard
+            ctrl_c(0.2)
             await asyncio.sleep(60)
 
-    ctrl_c(0.2)
-    ctrl_c(0.6)
     with pytest.raises(KeyboardInterrupt):
         run(work())

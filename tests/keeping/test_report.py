@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whilesim.keeping.report import mark
 
 
+@settings(deadline=None)
 @given(
     st.text("abc ", max_size=12), st.lists(st.tuples(st.text("abc ", max_size=3), st.sampled_from("xyz")), max_size=4)
 )
