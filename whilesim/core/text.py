@@ -8,7 +8,6 @@ import unicodedata
 from functools import lru_cache
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*", re.UNICODE)
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def digest(text: str, length: int = 16) -> str:
@@ -39,4 +38,9 @@ def shorten(text: str, limit: int = 80) -> str:
 
 @lru_cache(maxsize=8192)
 def _name_words(name: str) -> tuple[str, ...]:
-    return tuple(w.lower() for w in re.split(r"[^A-Za-z0-9]+", _CAMEL.sub("_", name)) if w)
+    name, spaced = unicodedata.normalize("NFC", name), ""
+    for before, char, after in zip(f" {name}", name, f"{name[1:]} ", strict=False):
+        starts = before.islower() or before.isdecimal() or (before.isupper() and after.islower())
+        spaced += " " if char.isupper() and starts else ""
+        spaced += char if char.isalnum() or unicodedata.category(char)[0] == "M" else " "
+    return tuple(spaced.lower().replace("i̇", "i").split())

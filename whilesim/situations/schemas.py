@@ -7,6 +7,7 @@ noted. Whatever is then still no JSON Schema is an error, never a guess.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
@@ -127,6 +128,12 @@ class _Reader:
             out = {**known, **{k: v for k, v in out.items() if k != "type"}}
         elif isinstance(out.get("enum"), list) and all(isinstance(v, str) for v in out["enum"]):
             out = {"type": "string", **out}
+        try:
+            re.compile(str(out.get("pattern", "")))
+        except re.error as error:
+            self.notes.append(
+                f"pattern {out.pop('pattern')!r} cannot be read here ({error}): any text is accepted there"
+            )
         self.require(node, out)
         shown = [node[key] for key in ("example", "example_value") if node.get(key) is not None]
         if shown and "examples" not in out:

@@ -3,6 +3,7 @@
     spec         what a user knows better than inference
     attributes   what a policy says about records: fields, words, the current time
     verbs        what a tool's name says
+    fitting      a value that a schema allows
     kinds        a kind of record and its fields; names and schemas read as such
     discovery    which kinds of record there are, and who the customer is
     deeds        what one tool does to which record; tools that read
@@ -10,6 +11,7 @@
     model        the whole inferred world as a value, and as YAML
     entities     a world inferred from tools and a policy
     values       one field of one record, drawn by name
+    dates        those of one record in order, and in keeping with its status
     records      seeded records that agree with one another
     lookups      records found, filtered and shown
     effects      writes with their preconditions, hand-offs, arithmetic

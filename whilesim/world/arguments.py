@@ -10,13 +10,25 @@ from typing import Any
 from whilesim.core.jsontext import copied, dumps, loads
 from whilesim.core.seeds import chance, derive, pick
 from whilesim.core.templates import load_words
+from whilesim.world.dates import be_of_a_day, follow_status
 from whilesim.world.deeds import Deed
 from whilesim.world.effects import switch
 from whilesim.world.entities import schema_of
-from whilesim.world.kinds import BUNDLES, Field, describe_field, is_value, kind_of_key, other_ends, properties, role_of
-from whilesim.world.lookups import Shelf, at_path
-from whilesim.world.records import agree, follow_status, raise_totals
-from whilesim.world.replies import Filler, check_of
+from whilesim.world.fitting import allows, fit
+from whilesim.world.kinds import (
+    BUNDLES,
+    Field,
+    Row,
+    branches,
+    describe_field,
+    is_value,
+    kind_of_key,
+    other_ends,
+    properties,
+    role_of,
+)
+from whilesim.world.lookups import Shelf, at_path, told_as
+from whilesim.world.records import agree, raise_totals, rotate
 from whilesim.world.values import ISO, Draw, person_of, set_apart, value_of
 from whilesim.world.verbs import read_name
 
@@ -46,6 +58,7 @@ class Maker:
             others = [o for o in kind.statuses if o != deed.after]
             usual = [o for o in others if o.lower() in USUAL] or others or ["active"]
             record[kind.status] = record[kind.status] if record.get(kind.status) in usual else usual[0]
+        be_of_a_day(kind, record, {kind.status: record.get(kind.status)}, self._draw())
         follow_status(self.model, kind, record, self.seed, 0)
         self.shelf.repeat_own(kind, record)
         for name, value in deed.fixed.items():
@@ -60,7 +73,8 @@ class Maker:
         """Return all arguments of the one right call."""
         deed = self.deed
         required = self.model.tools[deed.tool].parameters.get("required") or ()
-        some = [a for a in self.schemas if a in deed.by or a in deed.sets][:2]
+        by = {a.partition(".")[0] for a in deed.by}
+        some = [a for a in self.schemas if a in by or a in deed.sets][:2]
         asked = [a for a in self.schemas if a in required] if required else some
         if deed.action in ("create", "change"):
             free = (a for a in self.schemas if a not in asked and a != deed.limit)
@@ -79,17 +93,13 @@ class Maker:
         return self._valid()
 
     def _valid(self) -> dict[str, Any]:
-        """Return the arguments as the tool's schema allows them; an optional one that does not fit is left out."""
-        tool = self.model.tools[self.deed.tool]
-        check, filler = check_of(self.model, tool.name), Filler(self.model, self.seed, self.deed, {})
-        for _ in self.schemas:
-            wrong = check(self.made)
-            name = wrong[0].split(".")[0] if wrong else ""
-            if name not in self.made:
-                break
-            del self.made[name]
-            if name in (tool.parameters.get("required") or ()):
-                self.made[name] = filler.fill(self.schemas[name], None, name)
+        """Return the arguments as their schemas allow them; an optional one that cannot be made to fit is left out."""
+        required = self.model.tools[self.deed.tool].parameters.get("required") or ()
+        for name, value in [*self.made.items()]:
+            key, schema = kind_of_key(name, self.model.kinds)[0], self.schemas[name]
+            self.made[name] = fit(value, schema, self.seed, "argument", name)
+            if name not in required and (self.made[name] != value if key else not allows(schema, self.made[name])):
+                del self.made[name]
         return self.made
 
     def _draw(self, attempt: int = 1) -> Draw:
@@ -115,8 +125,19 @@ class Maker:
             return self._linked(name, kind, many=many or told.type == "array")
         found = self.record.get(deed.checks.get(name, ""))
         if found is None and name in deed.by:
-            found = self.shelf.value(self.record, deed.by[name])
+            found = told_as(self.record, deed.by[name], deed.kind)
+        if ways := branches(schema) if deed.reads else []:
+            return self._way(name, ways) or self._new_value(told)
         return self._new_value(told) if found is None or isinstance(found, (list, dict)) else found
+
+    def _way(self, name: str, ways: list[Row]) -> dict[str, Any]:
+        """Name the record in one of the ways that an object argument allows; empty where none can be filled from it."""
+        for way in rotate(ways, derive(self.seed, name)):
+            asked = way.get("required") or rotate(list(way["properties"]), derive(self.seed, name, "part"))[:1]
+            found = {n: told_as(self.record, self.deed.by.get(f"{name}.{n}", n), self.deed.kind) for n in asked}
+            if None not in found.values():
+                return found
+        return {}
 
     def _body(self) -> dict[str, Any]:
         """Return what a new record is made of, where one free object holds it all: whose it is, and how much."""
@@ -160,18 +181,19 @@ class Maker:
         records[kind][chosen] |= {f.name: True for f in of.fields.values() if f.role == "flag"}
         return self.shelf.native(kind, chosen)
 
-    def _rows(self, name: str, shown: list[Any]) -> list[Any]:
-        """Return rows like an example's that point at records of this world; what is removed is there."""
-        present = self.record.get(name.removesuffix("_to_remove"))
-        if name.endswith("_to_remove") and isinstance(present, list) and present and isinstance(present[0], dict):
+    def _rows(self, name: str, shown: Any) -> Any:
+        """Return rows, or a group, like an example's that point at records of this world; what is removed is there."""
+        present: Any = self.record.get(name.removesuffix("_to_remove"))
+        listed = isinstance(shown, list) and isinstance(present, list) and present
+        if name.endswith("_to_remove") and listed and isinstance(present[0], dict):
             return [{k: v for k, v in present[0].items() if k in shown[0]}]
         return self.shelf.point(describe_field(name, schema_of(shown), ""), shown, self.record, self.seed)
 
     def _known(self, told: Field) -> Any:
         """Return a value that stands fast: a free slot's time, who signs in, what a question is about; None for none."""
         model, words = self.model, load_words("world_values")
-        if self.deed.action == "create" and told.role in ("date", "time", "future") and told.most is None:
-            free = (n for n in model.kinds if n.split("_")[-1] in ("availability", "slot", "time"))
+        if self.deed.action == "create" and told.role in ("date", "time", "future") and not told.before:
+            free = (n for n in model.kinds if n.split("_")[-1] in load_words("world_nouns")["slots"])
             slot = next((r for n in free for r in self.shelf.records[n].values()), {})
             return next((v for f, v in slot.items() if role_of(f) == told.role.replace("future", "date")), None)
         if self.deed.kind == "session" and told.role in ("username", "email", "phone"):
@@ -193,14 +215,12 @@ class Maker:
         if told.options:
             options = [o for o in told.options if o != str(before)] or list(told.options)
             usual = [o for o in options if o.lower() not in ("other", "none", "unknown")] or options
-            chosen = pick(usual, self.seed, "option", name)
-            return next((o for o in schema.get("enum") or () if str(o) == chosen), chosen)
+            return pick(usual, self.seed, "option", name)
         shown = next((a[name] for a, _ in self.model.tools[self.deed.tool].examples if name in a), None)
         alike = told.type in ("array", "object") or (told.role == "word" and told.type == "string")
         if shown and alike and not told.inner:
-            if isinstance(shown, list) and shown and isinstance(shown[0], dict):
-                return self._rows(name, copied(shown))
-            return loads(ISO.sub(f"{self.model.now + timedelta(days=7):%Y-%m-%d}", dumps(shown)))
+            shown = loads(ISO.sub(f"{self.model.now + timedelta(days=7):%Y-%m-%d}", dumps(shown)))
+            return self._rows(name, shown) if isinstance(shown, dict) or isinstance(shown[0], dict) else shown
         if told.role == "word" and isinstance(schema.get("default"), str) and schema["default"] not in ("", "None"):
             return schema["default"]
         person = person_of(self._draw(0))
@@ -219,5 +239,4 @@ class Maker:
         if told.inner and isinstance(value, list):
             present = before if isinstance(before, list) else value
             value = [*value, *copied(present[len(value) :])][: len(present)]  # as many as before
-            return self.shelf.point(told, value, {**self.customer, **self.record}, self.seed)
-        return value
+        return self.shelf.point(told, value, {**self.customer, **self.record}, self.seed) if told.inner else value

@@ -12,9 +12,10 @@ from whilesim.chat.messages import Change
 from whilesim.core.seeds import derive, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import words as words_of
+from whilesim.world.attributes import pattern
 from whilesim.world.deeds import Deed
-from whilesim.world.kinds import BUNDLES, Kind, is_number, kind_of_key, way_of
-from whilesim.world.lookups import Shelf, at_path
+from whilesim.world.kinds import BUNDLES, Kind, is_number, kind_of_key, walk_values, way_of
+from whilesim.world.lookups import Shelf, at_path, put_at
 from whilesim.world.records import timetable
 
 _OPERATORS: dict[type, Callable[..., Any]] = {
@@ -60,13 +61,15 @@ class Effects:
 
     def _check_keys(self, deed: Deed, arguments: Mapping[str, Any]) -> None:
         """Refuse a call that names records which are not there."""
-        for name, value in arguments.items():
+        for name, value in walk_values(arguments):
             kind, _ = kind_of_key(name, self.model.kinds)
-            if not kind or name == deed.key or value in (None, "", []) or self.model.kinds[kind].outbox:
+            if not kind or name == deed.key or self.model.kinds[kind].outbox or not self.shelf.records[kind]:
                 continue
-            for key in value if isinstance(value, list) else [value]:
-                if not isinstance(key, (dict, list)) and not self.shelf.key(kind, key) and self.shelf.records[kind]:
-                    raise Refusal("not_found", kind=kind, value=key, field=name)
+            if deed.action == "create" and kind == deed.kind and name == self.model.kinds[kind].key:
+                continue  # the new record's own
+            named = (k for k in (value if isinstance(value, list) else [value]) if k not in (None, "", [], {}))
+            if lost := [k for k in named if not isinstance(k, (dict, list)) and not self.shelf.key(kind, k)]:
+                raise Refusal("not_found", kind=kind, value=lost[0], field=name)
 
     def _record(self, deed: Deed, arguments: Mapping[str, Any]) -> str:
         """Return the key of the record that a call names."""
@@ -104,7 +107,8 @@ class Effects:
         kind = self.model.kinds[deed.kind]
         if kind.single:
             return self._get(deed, arguments)
-        if "stop" in deed.tool.lower() and set(way := way_of(kind.fields)) <= set(deed.by.values()) and way:
+        said = pattern("one_stop").search(f"{deed.tool} {self.model.tools[deed.tool].description.split('.')[0]}")
+        if said and (way := way_of(kind.fields)) and {*way} <= {*deed.by.values()}:
             return self._one_stop(deed, arguments, way)
         limit = arguments.get(deed.limit)
         found = self.shelf.find(deed, arguments)[: limit if isinstance(limit, int) and limit > 0 else 50]
@@ -117,16 +121,16 @@ class Effects:
         return shown
 
     def _one_stop(self, deed: Deed, arguments: Mapping[str, Any], way: Sequence[str]) -> list[list[dict[str, Any]]]:
-        """Return a journey of two legs that meet, the second after the first."""
+        """Return a journey of two legs that meet where records of the kind do, the second after the first; none where a leg is not to be had."""
+        records = self.shelf.records[deed.kind]
         start, end = (next(a for a, f in deed.by.items() if f == name) for name in way)
-        ends = (arguments.get(start), arguments.get(end))
-        hubs = [hub for hub in load_words("world_values")["airports"] if hub not in ends]
-        hub = pick(hubs, self.shelf.seed, "hub", str(arguments.get(start)), str(arguments.get(end)))
-        legs = [self.shelf.find(deed, {**arguments, side: hub})[0] for side in (end, start)]
-        rows = [self.shelf.records[deed.kind][k] for k in legs]
+        ends = [str(arguments.get(a)) for a in (start, end)]
+        hubs = {str(r[f]) for r in records.values() for f in way if r.get(f)} - {*ends}
+        hub = min(hubs, key=lambda place: derive(self.shelf.seed, "hub", place, *ends), default="")
+        legs = [k for side in (end, start) for k in self.shelf.find(deed, {**arguments, side: hub})[:1] if hub]
         times = [f for f, told in self.model.kinds[deed.kind].fields.items() if told.role == "time"]
-        timetable(rows, times, derive(self.shelf.seed, "clock", *legs))
-        return [[self.shelf.view(deed.kind, k) for k in legs]]
+        timetable([records[k] for k in legs], times, derive(self.shelf.seed, "clock", *legs))
+        return [[self.shelf.view(deed.kind, k) for k in legs]] if len(legs) == len(way) else []
 
     def _find(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
         found = self._list(deed, arguments)
@@ -155,8 +159,10 @@ class Effects:
 
     def _create(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
         kind = self.model.kinds[deed.kind]
-        if kind.key in arguments and self.shelf.key(deed.kind, arguments[kind.key]) and deed.key == kind.key:
-            raise self._refusal("exists", deed, arguments[kind.key])
+        body = given if isinstance(given := arguments.get(deed.body), Mapping) else {}
+        named = arguments.get(deed.key) or body.get(kind.key)
+        if self.shelf.key(deed.kind, named or ""):
+            raise self._refusal("exists", deed, named)
         if wrong := [v for a, v in arguments.items() if "amount" in a and is_number(v) and v <= 0]:
             raise self._refusal("positive", deed, wrong[0])
         owner = ""
@@ -164,27 +170,26 @@ class Effects:
             first = next(iter(self.shelf.records[above.name]), "")
             owner = self.shelf.key(above.name, arguments.get(deed.owner or above.key, ""))
             owner = owner or (self.shelf.party if above.name == self.model.party else first)
-        seed = derive(self.shelf.seed, "created", len(self.shelf.records[deed.kind]))
-        given = {target: arguments[a] for a, target in deed.sets.items() if a in arguments and "." not in target}
-        if deed.key and deed.key in arguments:
-            given[kind.key] = arguments[deed.key]
-        key = self.shelf.add(kind, owner, seed, given)
+        made = len(self.shelf.records[deed.kind]) + self.shelf.gone
+        told = {t: arguments[a] for a, t in deed.sets.items() if a in arguments}
+        given = {**{t: v for t, v in told.items() if "." not in t}, **body, **({kind.key: named} if named else {})}
+        key = self.shelf.add(kind, owner, derive(self.shelf.seed, "created", made), given)
         record = self.shelf.records[deed.kind][key]
-        body = arguments.get(deed.body)
+        self.shelf.fill_links(kind, made, record, given=tuple(given))
         record |= {"notes": []} if "notes" in record else {}
-        for target, value in ((t, arguments[a]) for a, t in deed.sets.items() if a in arguments):
-            self._put(record, target, value)
-        record |= body if isinstance(body, dict) else {}
+        for target, value in told.items():
+            put_at(record, target, value)
+        record |= body
         if kind.status:
             usual = (o for w in load_words("world_values")["opening"] for o in kind.statuses if o.lower() == w)
             opening = next(usual, next(iter(kind.statuses), "open"))
             record[kind.status] = deed.after or (arguments.get(kind.status) or opening)
         now, days = self._now(), next((v for a, v in arguments.items() if a.endswith("days") and type(v) is int), 0)
-        told = {f.name: f.role for f in kind.fields.values() if f.name not in deed.sets.values()}
+        roles = {f.name: f.role for f in kind.fields.values() if f.name not in (*deed.sets.values(), *body)}
         for name in record:
-            if told.get(name) == "moment" or name in ("created_date", "updated_at"):
+            if roles.get(name) == "moment" or name in ("created_date", "updated_at"):
                 record[name] = now[:10] if name == "created_date" else now
-            elif days and told.get(name) in ("expiry", "future"):
+            elif days and roles.get(name) in ("expiry", "future"):
                 record[name] = f"{self.model.now + timedelta(days=days):%Y-%m-%d}"
         self.changes.append(Change(call="", kind=deed.kind, id=key, field="", before=None, after=dict(record)))
         return self.shelf.view(deed.kind, key)
@@ -192,6 +197,7 @@ class Effects:
     def _delete(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
         for key in [self._record(deed, arguments)] if deed.key else list(self.shelf.records[deed.kind]):
             gone = self.shelf.records[deed.kind].pop(key)
+            self.shelf.gone += 1
             self.changes.append(Change(call="", kind=deed.kind, id=key, field="", before=gone, after=None))
         return {"status": "success"}
 
@@ -203,7 +209,7 @@ class Effects:
         for target, value in new.items():
             before = at_path(record, target)
             if before != value:
-                self._put(record, target, value)
+                put_at(record, target, value)
                 self.changes.append(Change(call="", kind=deed.kind, id=key, field=target, before=before, after=value))
         if self.changes and "updated_at" in record:
             record["updated_at"] = self._now()
@@ -268,11 +274,6 @@ class Effects:
         if deed.after:
             new[kind.status or "status"] = deed.after
         return new
-
-    def _put(self, record: dict[str, Any], target: str, value: Any) -> None:
-        home, _, part = target.partition(".")
-        inner = record.get(home)
-        record[home] = {**(inner if isinstance(inner, dict) else {}), part: value} if part else value
 
     def _now(self) -> str:
         return f"{self.model.now + timedelta(minutes=self._minutes):%Y-%m-%d %H:%M:%S}"

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from whilesim.core.templates import load_words
+from whilesim.core.text import name_words
 from whilesim.situations.policy import Policy
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, read_policy_facts
@@ -19,8 +20,10 @@ from whilesim.world.kinds import (
     OWN_KEYS,
     Field,
     Kind,
+    branches,
     describe_field,
     find_field,
+    happened,
     is_address,
     key_noun,
     kind_of_key,
@@ -57,7 +60,7 @@ def infer_world(
     kinds = {n: _settle(k, party, facts) for n, k in _own_keys(kinds, tools, phrases, party).items()}
     kinds["session"] = Kind(name="session", key="", single=True, why="tools that name no record")
     deeds: dict[str, Deed] = {}
-    for tool in tools:
+    for tool in sorted(tools, key=lambda t: (t.name in own, t.effect == "write")):  # reads show how writes spell it
         phrase = phrases[tool.name]
         mine = infer_own_deed(tool, phrase, kinds, deeds, facts) if tool.name in own else None
         deeds[tool.name] = deed = _spec_deed(mine or infer_deed(tool, phrase, kinds, party, facts), spec)
@@ -135,7 +138,7 @@ def _settle(kind: Kind, party: str, facts: PolicyFacts) -> Kind:
             fields[own] = replace(told, options=options, role="choice")
     status = next((f for f in ("status", f"{kind.name}_status") if f in fields), "")
     status = status or next((f for f in fields if f.endswith("status") and fields[f].options), "")
-    if last in ("availability", "slot", "time"):
+    if last in load_words("world_nouns")["slots"]:
         fields.setdefault("time", Field(name="time", role="time", example="10:00", why="a slot has a time"))
     if last in ("quote", "rate", "price", "estimate"):
         fields.setdefault("amount", Field(name="amount", role="money", why="a quote has an amount"))
@@ -147,7 +150,14 @@ def _grow(kinds: dict[str, Kind], deed: Deed, tool: Tool) -> dict[str, Kind]:
     """Add the fields that a tool's arguments, its replies and its deed tell of."""
     if not deed.kind:
         return kinds
-    given = {a: describe_field(a, s, f"argument of {tool.name}") for a, s in properties(tool).items()}
+    parts = (
+        (f"{a}.{n}", n, p)
+        for a, s in properties(tool).items()
+        for way in branches(s)
+        for n, p in mappings(way["properties"]).items()
+    )
+    named = [*((a, a, s) for a, s in properties(tool).items()), *parts]
+    given = {path: describe_field(name, s, f"argument of {tool.name}") for path, name, s in named}
     kind = _asked(kinds[deed.kind], deed, given)
     for source in (tool.returns, *(schema_of(reply) for _, reply in tool.examples)):
         kind = _replied(kind, deed, source)
@@ -166,11 +176,16 @@ def _asked(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
                 fields.pop(old)
             bare = new.role in ("text", "word", "name") and not new.inner
             asked = kind.catalogue if deed.action == "create" else kind.name == "session"
-            late = target not in fields and ((bare and asked) or (deed.action == "change" and bool(deed.after)))
+            stamp = new.role in ("date", "moment") and (happened(target) or name_words(target)[-1] in ("at", "on"))
+            late = (bare and asked) or (deed.action == "change" and (stamp or bool(deed.after)))
             loose = (new.type == "object" and not new.inner) or target in BUNDLES  # is merged into the record
             if not loose and not target.endswith(("_to_add", "_to_remove")):
-                fields[target] = merge(fields.get(target), replace(new, name=target, nullable=late))
+                fields[target] = merge(
+                    fields.get(target), replace(new, name=target, nullable=late and target not in fields)
+                )
     for argument, target in deed.by.items():
+        if target == kind.key:
+            continue
         if "." in target and target.partition(".")[0] in fields:
             fields = _with_part(fields, target, given[argument])
         elif target in fields:
@@ -249,9 +264,18 @@ def _replied(kind: Kind, deed: Deed, schema: Mapping[str, Any] | None) -> Kind:
     if rows or (deed.action in ("find", "list") and len(lists) == len(found) == 1):
         return _replied(kind, deed, rows) if rows else kind
     for name, inner in found.items():
-        if name not in (kind.key, "id", "success", "error", "message") and not find_field(kind, name):
-            kind = replace(kind, fields={**kind.fields, name: describe_field(name, inner, f"reply of {deed.tool}")})
+        own = find_field(kind, name)
+        apart = not own or (own != name and own in found)  # two names in one reply are two things
+        guessed = own == name and kind.fields[name].why.startswith("what ")
+        if (apart or guessed) and name not in (kind.key, "id", "success", "error", "message"):
+            told = describe_field(name, inner, f"reply of {deed.tool}")
+            kind = replace(kind, fields={**kind.fields, name: told if apart else _told_of(kind.fields[name], told)})
     return kind
+
+
+def _told_of(guessed: Field, told: Field) -> Field:
+    """Put the words that a reply's schema lists in place of those that were guessed of a status before."""
+    return replace(guessed, options=told.options, schema=told.schema, type=told.type) if told.options else guessed
 
 
 def schema_of(reply: Any) -> dict[str, Any]:
@@ -337,17 +361,21 @@ def _key_arguments(tools: Sequence[Tool], deeds: Mapping[str, Deed]) -> dict[str
                 shown.setdefault(argument, []).append(found)
                 if argument == deed.key:
                     shown.setdefault(f"{deed.kind}.", []).append(found)
+        for name, schema in walk_schemas({"": tool.returns or {}}):
+            shown.setdefault(f"reply.{name}", []).append(describe_field(name, schema, ""))
     return shown
 
 
 def _keyed(kind: Kind, shown: Mapping[str, Sequence[Field]], party: str) -> Kind:
     """Find out how keys of a kind look, and whether its records are people."""
-    best = Field(name=kind.key)
-    for found in (*shown.get(kind.key, ()), *shown.get(f"{kind.name}.", ())):
+    best, told = Field(name=kind.key), (*shown.get(kind.key, ()), *shown.get(f"{kind.name}.", ()))
+    for found in told:
         if not best.example or (found.type == "integer" and best.type != "integer"):
             best = found
     people = kind.name == party or any(role_of(f) in ("first_name", "full_name", "email", "dob") for f in kind.fields)
-    return replace(kind, key_like=best, people=people)
+    replies = shown.get(f"reply.{kind.key}", ())
+    rules = {k: v for f in (*replies, *told) if f.type == best.type for k, v in f.schema.items()}
+    return replace(kind, key_like=replace(best, schema=rules), people=people)
 
 
 def _spec_deed(deed: Deed, spec: WorldSpec) -> Deed:

@@ -16,11 +16,12 @@ from whilesim.core.seeds import between, chance, derive, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.world.arguments import USUAL, Maker
+from whilesim.world.dates import add_note
 from whilesim.world.deeds import Deed
 from whilesim.world.effects import Effects, Refusal
 from whilesim.world.kinds import BUNDLES, TELLING, Row, is_value, kind_of_key, properties, role_of
 from whilesim.world.lookups import Shelf
-from whilesim.world.records import add_note, rotate
+from whilesim.world.records import rotate
 from whilesim.world.values import Draw, person_of
 
 _SPOKEN = {"dob": "date of birth", "zip": "zip code", "street": "street address", "unit": "apartment", "phone": "phone number",
@@ -65,7 +66,7 @@ def build_focus(shelf: Shelf, values: Mapping[str, str], seed: int) -> Focus:
     maker.prepare()
     arguments = maker.make()
     facts = _facts(shelf, deed, key, party, arguments)
-    identity = _identity(shelf, party, seed)
+    identity = _identity(shelf, party, _about(shelf, deed.kind, key, arguments), seed)
     _history(shelf, deed, key, party, values.get("history", "fresh"), seed)
     key = _bring_about(shelf, deed, key, state, arguments, facts, seed)
     spoken = _key_fact(deed)
@@ -107,7 +108,7 @@ def _party_of(shelf: Shelf, deed: Deed, key: str, seed: int) -> str:
     if not parties or (owner := shelf.owner(deed.kind, key)):
         return owner if parties else ""
     named = {kind_of_key(a, shelf.model.kinds)[0] for a in properties(shelf.model.tools[deed.tool])}
-    owners = [{shelf.owner(kind, k) for k in shelf.records[kind]} for kind in named - {"", shelf.model.party}]
+    owners = [set(shelf.owners(kind).values()) for kind in named - {"", shelf.model.party}]
     fits = [p for p in parties if all(p in has for has in owners if any(has))]
     return pick(fits or parties, seed, "party")
 
@@ -122,8 +123,8 @@ def _facts(shelf: Shelf, deed: Deed, key: str, party: str, arguments: Mapping[st
             facts[_key_fact(deed)] = str(value)
         elif value not in (None, "", []) and not (kind and kind == model.party and not is_value(name, {})):
             written = deed.action == "change" and name in deed.sets and not deed.after
-            new = "new " if written and name_words(name)[0] != "new" and role_of(name) != "text" else ""
-            parts = value.items() if isinstance(value, dict) and name in BUNDLES else [(name, value)]
+            new = "new " if written and name_words(name)[:1] != ["new"] and role_of(name) != "text" else ""
+            parts = value.items() if isinstance(value, dict) and (name in BUNDLES or deed.reads) else [(name, value)]
             facts |= {f"{new}{_plain(part)}": _say(inner) for part, inner in parts}
             if kind and not many and (named := shelf.records[kind].get(str(value), {}).get("name")):
                 facts[f"{new}{kind.replace('_', ' ')}"] = str(named)
@@ -162,20 +163,31 @@ def _plain(name: str) -> str:
     return _SPOKEN.get(role_of(name), " ".join(name_words(name)))
 
 
-def _identity(shelf: Shelf, party: str, seed: int) -> dict[str, str]:
-    """Return how the customer can be found."""
+def _identity(shelf: Shelf, party: str, record: Row, seed: int) -> dict[str, str]:
+    """Return how the customer can be found: as their own record says, or the one that it is about where customers have none."""
     model = shelf.model
-    record = shelf.records.get(model.party, {}).get(party, {}) if model.party else {}
     drawn = person_of(Draw(seed, model.now, model.locale, model.party or "customer", 0))
+    record = shelf.records.get(model.party, {}).get(party, {}) if model.party else record
     wanted = {"name": "full_name", "email": "email", "phone": "phone", "date of birth": "dob", "zip": "zip"}
     found: dict[str, str] = {}
     for spoken, role in wanted.items():
         value = next((v for f, v in _flat(record) if role_of(f) == role and v), None)
-        if role == "full_name" and value is None:
+        if role == "full_name" and value is None and model.party:
             value = record.get("name") or " ".join(str(record[f]) for f in ("first_name", "last_name") if f in record)
-        if value or not record:
+        if value or not record or not model.party:
             found[spoken] = str(value or drawn[role])
     return found
+
+
+def _about(shelf: Shelf, kind: str, key: str, arguments: Row) -> dict[str, Any]:
+    """Return a record with what those say that it, or the call, points at, as far as it does not say it itself."""
+    records, record = shelf.records, shelf.records.get(kind, {}).get(key, {})
+    said = [*arguments.items(), *record.items()]
+    linked = ((kind_of_key(name, shelf.model.kinds)[0], str(value)) for name, value in said)
+    found: dict[str, Any] = {}
+    for other, named in linked:
+        found |= records.get(other, {}).get(named, {}) if other != kind else {}
+    return {**found, **record}
 
 
 def _flat(record: Mapping[str, Any]) -> list[tuple[str, Any]]:

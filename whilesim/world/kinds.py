@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
@@ -24,6 +25,7 @@ BUNDLES = ("updates", "changes", "details", "fields")
 """Arguments whose parts are the fields to write."""
 OWN_KEYS = ("id", "key", "uuid", "code", "name")
 """Arguments that are a key of whatever their tool is about."""
+_WAYS = ("from", "to", "source", "destination")
 _VALUE_PREFIX = ("new", "old", "target", "original", "current", "updated", "desired", "replacement")
 
 
@@ -48,10 +50,15 @@ class Field:
     """Kind that the field points at."""
     inner: tuple[Field, ...] = ()
     nullable: bool = False
-    least: float | None = None
-    most: float | None = None
-    """Bounds of a number that a schema states; of a time, the hour that it must be before."""
+    schema: Row = field(default_factory=dict, repr=False)
+    """What schemas say of its values."""
     why: str = ""
+
+    @property
+    def before(self) -> int:
+        """The hour that a time must be before, as its description says; 0 for none."""
+        clock = pattern("clock").search(str(self.schema.get("description", "")))
+        return int((clock and clock[1]) or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +106,8 @@ def kind_of_key(argument: str, kinds: Mapping[str, Kind]) -> tuple[str, bool]:
     words = _bare(argument)
     told = [n for n in (f"{noun}_method", "_".join(words[:-1])) if n in kinds and names_record(argument)]
     told = told or [n for n, k in kinds.items() if k.key == argument and argument not in ("", *OWN_KEYS)]
+    way, _, thing = "_".join(name_words(argument)).partition("_")
+    told = told or [n for n in kinds if n == thing and way in _WAYS and role_of(n) == "word"]
     return (told[0], singular(words[-1]) != words[-1]) if told else ("", many)
 
 
@@ -134,6 +143,12 @@ def properties(tool: Tool) -> dict[str, Mapping[str, Any]]:
     return mappings(tool.parameters.get("properties"))
 
 
+def branches(schema: Mapping[str, Any]) -> list[Row]:
+    """Return the forms that an object argument may take: its own, and those of its branches that have properties."""
+    ways = (schema, *(way for word in ("anyOf", "oneOf") for way in schema.get(word) or ()))
+    return [way for way in ways if isinstance(way, Mapping) and way.get("properties")]
+
+
 def mappings(found: Mapping[Any, Any] | None) -> dict[str, Row]:
     """Return schemas by name, an empty one where there is none."""
     return {str(k): v if isinstance(v, Mapping) else {} for k, v in (found or {}).items()}
@@ -146,6 +161,14 @@ def walk_schemas(found: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str
         inner = told.get("items", told)
         if depth < 4 and isinstance(inner, Mapping) and isinstance(inner.get("properties"), Mapping):
             yield from walk_schemas(inner["properties"], depth + 1)
+
+
+def walk_values(found: Row) -> Iterator[tuple[str, Any]]:
+    """Yield the arguments of a call and their values, those of nested objects too."""
+    for name, value in found.items():
+        yield name, value
+        for inner in value if isinstance(value, list) else [value]:
+            yield from walk_values(inner) if isinstance(inner, Mapping) else ()
 
 
 def is_parameter(argument: str) -> bool:
@@ -176,7 +199,8 @@ def way_of(fields: Mapping[str, Field]) -> tuple[str, ...]:
 def role_of(name: str) -> str:
     """Return what a field of this name holds; ``word`` where nothing is known."""
     roles = load_words("world_nouns")["roles"]
-    parts = name_words(name)
+    plain = unicodedata.normalize("NFKD", name.translate({ord("ß"): "ss", ord("ı"): "i"}))
+    parts = name_words("".join(c for c in plain if not unicodedata.combining(c)))
     lasts = (parts[-1], singular(parts[-1])) if parts else ()
     ends = ([*parts[-n:-1], last] for n in range(min(4, len(parts)), 0, -1) for last in lasts)
     if found := next((str(role) for end in ends for role, names in roles.items() if "_".join(end) in names), ""):
@@ -190,6 +214,8 @@ def role_of(name: str) -> str:
     return next((r for r in ("money", "count") if any(p in roles[r] for p in parts)), "word")
 
 
+BIRTH = re.compile("creat|joined|registered|opened|since|activation|purchase|order_date")
+_UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
 _FORMATS = {"date-time": "moment", "date": "date", "time": "time", "email": "email", "uri": "url"}
 
 
@@ -212,16 +238,22 @@ def describe_field(name: str, schema: Mapping[str, Any], why: str, depth: int = 
     example = example_of(schema) or ("10:00" if clock else "")
     if role in ("word", "time", "date", "name") and (dated := pattern("dated").match(example)):
         role = "moment" if dated[1] else "date"
-    if role == "word":
-        said = pattern("moment").search(told)
-        spoken = "time" if clock else "word" if not said else "moment" if said[1] else "date"
+    if role in ("word", "moment", "date"):
+        said = pattern("moment").search(told) if role == "word" else None
+        spoken = "time" if clock and role == "word" else role if not said else "moment" if said[1] else "date"
         role = _FORMATS.get(str(schema.get("format", "")).lower(), spoken)
     seen = tuple(map(str, schema.get("examples") or ()))
-    most = int(clock[1]) if clock and clock[1] else schema.get("maximum")
+    schema = {"pattern": _UUID, **schema} if schema.get("format") == "uuid" else schema
     return Field(
-        name=name, role=role, type=kind, options=options, example=example, seen=seen, link=noun, inner=inner, why=why,
-        least=schema.get("minimum"), most=most,
+        name=name, role=role, type=kind, options=options, example=example, seen=seen, link=noun, inner=inner, why=why, schema=schema,
     )  # fmt: skip
+
+
+def happened(name: str) -> bool:
+    """Whether a date of this name is of something that was done to a record, such as ``returned_at``."""
+    known = load_words("world_values")["happened"]
+    said = (w for w in name_words(name) if w in known or (len(w) > 4 and w.endswith("ed")))
+    return not BIRTH.search(name) and next(said, "") not in ("", "updated")
 
 
 def example_of(schema: Mapping[str, Any]) -> str:
@@ -240,8 +272,8 @@ def merge(old: Field | None, new: Field) -> Field:
         return new
     strong = new if new.type and not old.type else old
     role = new.role if old.role == "word" or (new.role == "choice" and not old.link) or new.inner else old.role
-    names = ("type", "example", "seen", "link", "inner", "least", "most")
-    rest = {n: getattr(old, n) or getattr(new, n) for n in names}
+    names = ("type", "example", "seen", "link", "inner")
+    rest = {n: getattr(old, n) or getattr(new, n) for n in names} | {"schema": {**new.schema, **old.schema}}
     return replace(old, role=role, options=strong.options or old.options or new.options, **rest)
 
 
@@ -257,7 +289,8 @@ def find_field(kind: Kind, name: str) -> str:
         inner = next((i.name for i in kind.fields[home].inner if role_of(i.name) == part), name)
         return f"{home}.{inner}"
     table = load_words("world_nouns")["synonyms"]
-    wanted = _stems(table.get(name, name))
+    if not (wanted := _stems(table.get(name, name))):
+        return ""  # a name without a word means nothing but itself
     noun = _FILLERS | set(kind.name.split("_"))
     same = (f for f in kind.fields if _stems(table.get(f, f)) == wanted)
     more = ((f, _stems(f) - wanted) for f in kind.fields if wanted < _stems(f))
@@ -290,7 +323,7 @@ def is_number(value: Any) -> TypeGuard[float]:
 def is_address(told: Field) -> bool:
     """Whether a field holds an address with parts."""
     parts = told.role == "group" and any(role_of(i.name) in _ADDRESS for i in told.inner)
-    return not told.link and (told.role == "address" or parts)
+    return not told.link and told.type != "string" and (told.role == "address" or parts)
 
 
 def _stems(name: str) -> frozenset[str]:

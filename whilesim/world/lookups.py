@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 from whilesim.core.seeds import between, derive
 from whilesim.core.text import fold
 from whilesim.world.deeds import Deed, tells
-from whilesim.world.kinds import Kind, folded, is_number, kind_of_key, role_of
+from whilesim.world.kinds import Field, Kind, Row, find_field, folded, is_number, kind_of_key, role_of
 from whilesim.world.model import WorldModel
 from whilesim.world.records import Store
 
@@ -20,6 +21,8 @@ class Shelf(Store):
 
     party = ""
     """Key of the situation's customer: whom a tool means that names nobody."""
+    gone = 0
+    """How many records were deleted: what is made later takes the place of none of them."""
 
     def key(self, kind: str, value: Any) -> str:
         """Return the key under which a record stands; empty when it does not."""
@@ -29,12 +32,6 @@ class Shelf(Store):
         folded = text.strip().lower().lstrip("#")
         return next((k for k in records if k.lower().lstrip("#") == folded), "") if folded else ""
 
-    def value(self, record: Mapping[str, Any], field: str) -> Any:
-        """Return what a record has under a field's name, or under one that means the same; None for nothing."""
-        role = role_of(field.split(".")[-1])
-        found = _values(record, field, role) or _names(record, role)
-        return found[0] if found else None
-
     def children(self, child: str, parent: str, key: str) -> dict[str, dict[str, Any]]:
         """Return the records of kind ``child`` that belong to one parent."""
         field = self.model.kinds[parent].key or f"{parent}_id"
@@ -42,24 +39,29 @@ class Shelf(Store):
 
     def mine(self, name: str) -> list[str]:
         """Return the keys of the situation's customer's own records; of all where the kind has no owner."""
-        owners = {key: self.owner(name, key) for key in self.records[name]}
-        return [key for key, owner in owners.items() if not (self.party and owner) or owner == self.party]
+        return [k for k, owner in self.owners(name).items() if not (self.party and owner) or owner == self.party]
 
     def owner(self, name: str, key: str) -> str:
         """Return the key of whoever a record belongs to, by what it hangs on or what points at it; empty for nobody."""
-        model, record = self.model, self.records.get(name, {}).get(key, {})
-        party, up, row = model.kinds.get(model.party), name, record
-        for _ in range(4):  # a user's own kinds may belong to one another
-            if row and up != model.party and (above := model.kinds.get(model.kinds[up].parent)):
-                up, row = above.name, self.records[above.name].get(str(row.get(above.key or f"{above.name}_id")), {})
-        if not party or not record or (row and up == party.name):
-            return self.key(up, row.get(party.key, "")) if party and row else ""
-        for holder in model.kinds.values() if not model.kinds[name].catalogue else ():
-            links = [n.name for n in holder.fields.values() if n.role == "link" and n.link == name]
-            for row in self.records[holder.name].values() if holder.parent == party.name else ():
-                if any(str(row.get(n)) == key for n in links):
-                    return self.key(party.name, row.get(party.key, ""))
-        return ""
+        return self.owners(name).get(key, "")
+
+    def owners(self, name: str) -> dict[str, str]:
+        """Return whom each record of a kind belongs to."""
+        kinds, party, found = self.model.kinds, self.model.kinds.get(self.model.party), {}
+        if not party or name not in kinds:
+            return dict.fromkeys(self.records.get(name, ()), "")
+        holders = [k for k in kinds.values() if k.parent == party.name and not kinds[name].catalogue]
+        links = {k.name: [n.name for n in k.fields.values() if n.role == "link" and n.link == name] for k in holders}
+        pointing = ((str(row.get(n)), row) for k, ns in links.items() for row in self.records[k].values() for n in ns)
+        held: dict[str, Row] = dict(reversed([*pointing]))  # the first one counts
+        for key, row in self.records[name].items():
+            up = kinds[name]
+            for _ in range(4):  # a user's own kinds may belong to one another
+                if row and up != party and (above := kinds.get(up.parent)):
+                    row, up = self.records[above.name].get(str(row.get(above.key or f"{above.name}_id")), {}), above
+            owner = row if row and up == party else held.get(key, {})
+            found[key] = self.key(party.name, owner.get(party.key, ""))
+        return found
 
     def view(self, name: str, key: str) -> dict[str, Any]:
         """Return a record as it reads now: its own fields, the keys of what belongs to it, what it links to."""
@@ -111,9 +113,11 @@ class Shelf(Store):
 
     def find(self, deed: Deed, arguments: Mapping[str, Any]) -> list[str]:
         """Return the keys that a find or a list is after, newest first where records have dates."""
-        name = deed.kind
-        by = {field: arguments[a] for a, field in deed.by.items() if arguments.get(a) not in (None, "", "None", "all")}
-        kind = self.model.kinds[name]
+        name, kind = deed.kind, self.model.kinds[deed.kind]
+        said = {field: at_path(arguments, a) for a, field in deed.by.items()}
+        by = {field: value for field, value in said.items() if value not in (None, "", "None", "all")}
+        if kind.catalogue:  # what is on sale answers every question in words of one's own
+            by = {field: v for field, v in by.items() if role_of(field) != "text"}
         pool: Iterable[str] = self.records[name]
         if deed.owner and deed.owner in arguments:
             parent, _ = kind_of_key(deed.owner, self.model.kinds)
@@ -132,8 +136,14 @@ class Shelf(Store):
     def stock(self, kind: Kind, by: Mapping[str, Any]) -> list[str]:
         """Put records on the shelf that answer a search of a catalogue: what nobody asked for was never drawn."""
         seed = derive(self.seed, kind.name, repr(sorted((k, str(v)) for k, v in by.items())))
-        told = {f: v for f, v in by.items() if "." not in f and role_of(f) not in ("text", "word", "name")}
-        return [self.stow(kind, derive(seed, n), told) for n in range(between(1, 3, seed, "stock"))]
+        choices = {f: {folded(o): o for o in t.options} for f, t in kind.fields.items() if f in by and t.options}
+        if any(folded(str(by[f])) not in spelled for f, spelled in choices.items()):
+            return []
+        told = {f: choices[f][folded(v)] if f in choices and isinstance(v, str) else v for f, v in by.items()}
+        found = [self.stow(kind, derive(seed, n), {}) for n in range(between(1, 3, seed, "stock"))]
+        for key, (field, value) in product(found, told.items()):
+            put_at(self.records[kind.name][key], field, value)
+        return found
 
     def cut(self, deed: Deed, view: dict[str, Any], kind: str) -> Any:
         """Cut a view to what a narrow tool shows; its key and its date stay."""
@@ -146,6 +156,8 @@ class Shelf(Store):
         for told in self.model.kinds[kind].fields.values():
             if told.role == "link" and told.link in self.records and told.link != self.model.party:
                 linked = {**self.records[told.link].get(str(view.get(told.name)), {}), **linked}
+        if (self.model.tools[deed.tool].returns or {}).get("properties"):
+            return linked  # the schema says what is shown
         stay = (key, "updated_at") if key else ()
         kept = {f: v for f, v in linked.items() if f in stay or any(tells(f, name) for name in deed.shows)}
         return kept if len(kept) > len(stay) else view
@@ -174,11 +186,28 @@ def _expanded_of(model: WorldModel) -> dict[str, list[tuple[str, str]]]:
     return {n: [(f.name, f.link) for f in fs if shared.get(f.link, n) != n] for n, fs in listed.items()}
 
 
+def told_as(record: Row, name: str, noun: str) -> Any:
+    """Return what a record of a kind has under a name, or under what means the same; None for nothing."""
+    if name in record:
+        return record[name]
+    parts = {f: tuple(Field(name=i) for i in v) if isinstance(v, Mapping) else () for f, v in record.items()}
+    fields = {f: Field(name=f, role="group" if inner else "word", inner=inner) for f, inner in parts.items()}
+    found = at_path(record, find_field(Kind(name=noun, key="", fields=fields), name) or name)
+    return next(filter(None, _names(record, role_of(name))), None) if found is None else found
+
+
 def at_path(record: Mapping[str, Any], target: str) -> Any:
     """Return a field of a record; ``address.city`` is a part of one."""
     home, _, part = target.partition(".")
     inner = record.get(home)
     return (inner.get(part) if isinstance(inner, Mapping) else None) if part else inner
+
+
+def put_at(record: dict[str, Any], target: str, value: Any) -> None:
+    """Write a field of a record; ``address.city`` is a part of one."""
+    home, _, part = target.partition(".")
+    inner = record.get(home)
+    record[home] = {**(inner if isinstance(inner, dict) else {}), part: value} if part else value
 
 
 def _values(record: Mapping[str, Any], field: str, role: str) -> list[Any]:

@@ -10,7 +10,8 @@ from whilesim.core.jsontext import dumps
 from whilesim.situations.axes import Rule
 from whilesim.situations.tools import Tool
 from whilesim.world.deeds import UNFOUND, Deed
-from whilesim.world.kinds import TELLING, Kind
+from whilesim.world.fitting import allows, fit
+from whilesim.world.kinds import TELLING, Kind, properties
 from whilesim.world.spec import WorldSpec
 
 
@@ -78,9 +79,12 @@ class WorldModel:
         return deed.writes and any(d.reads and (d.kind == deed.kind or (d.kind == home and not d.shows)) for d in by)
 
     def notes(self) -> tuple[str, ...]:
-        """Return what a user should hear of: the tools whose records cannot be found."""
+        """Return what a user should hear of: tools whose records cannot be found, arguments that nothing is allowed for."""
         told = "{}: {}. Name the key where there is one: WorldSpec(entities={{KIND: {{'key': ARGUMENT}}}})"
-        return tuple(told.format(d.tool, d.why) for d in self.deeds.values() if d.why.startswith(UNFOUND))
+        lost = (told.format(d.tool, d.why) for d in self.deeds.values() if d.why.startswith(UNFOUND))
+        given = ((t.name, a, s) for t in self.tools.values() for a, s in properties(t).items())
+        told_of = "{}: no value was found that the schema of {!r} allows: its right call is refused. Give examples in the schema"
+        return (*lost, *(told_of.format(t, a) for t, a, s in given if not allows(s, fit("", s, 0, a))))
 
     def describe(self) -> str:
         """Return the world as YAML, the rule that fired beside each line; ``WorldSpec.from_yaml`` reads it back."""

@@ -6,29 +6,38 @@ plan, the lines of a customer) is looked up when it is read, so nothing ever goe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from whilesim.core.jsontext import copied
-from whilesim.core.seeds import between, chance, derive, pick, shuffled
+from whilesim.core.seeds import between, chance, derive, shuffled
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
+from whilesim.world.attributes import singular
+from whilesim.world.dates import be_of_a_day, date_record, follow_status, may_lack, moment_of, tense_of
 from whilesim.world.kinds import Field, Kind, Row, is_address, is_number, kind_of_key, other_ends, partners, way_of
 from whilesim.world.model import WorldModel
-from whilesim.world.values import PERSONAL, Draw, around, key_of, like_of, person_of, set_apart, usual_price, value_of
+from whilesim.world.values import (
+    ISO,
+    PERSONAL,
+    Draw,
+    around,
+    fitted,
+    key_of,
+    like_of,
+    person_of,
+    set_apart,
+    usual_price,
+    value_of,
+)
 
 _OF_PERSONS = (*PERSONAL, "address", "street", "city", "zip", "unit", "state", "country")
-_EARLIER = ("paid", "overdue", "late", "expired", "disputed", "refunded")
-_DATES = ("date", "moment")
-_EXTRA, _LESS = re.compile("tax|fee|shipping|delivery|tip|surcharge|credit|discount"), re.compile("credit|discount")
-_MANY_OF = re.compile("quantity|qty|count|units|nights")
+T = TypeVar("T")
 _NOTHING: Row = MappingProxyType({})
-_BIRTH = re.compile("creat|joined|registered|opened|since|activation|purchase|order_date")
 _MANY = 30
 """Kinds of record in a world from which on it holds fewer of each."""
 
@@ -46,19 +55,20 @@ def _build(model: WorldModel, seed: int) -> Records:
     records = store.records
     for kind in sorted(model.kinds.values(), key=lambda k: _depth(model, k.name)):
         given = (model.spec.records or {}).get(kind.name, ())
-        for told in given:
-            records[kind.name][str(told.get(kind.key) or f"{kind.name}_{len(records[kind.name]) + 1}")] = dict(told)
+        for told in map(dict, given):
+            key = str(told.get(kind.key) or f"{kind.name}_{len(records[kind.name]) + 1}")
+            records[kind.name][key] = copied(told)
         if given or kind.outbox:
             continue
         count = 1 if kind.single else kind.count if len(model.kinds) < _MANY else min(kind.count, 3)
         for parent in list(records[kind.parent]) if kind.parent else [""]:
-            few = 1 + derive(seed, kind.name, parent) % count + (count < 3) if kind.parent else count
-            for _ in range(min(count, few)):
+            few = between(1, count, seed, kind.name, parent) if kind.parent and count > 2 else count
+            for _ in range(few):
                 store.add(kind, parent, seed)
     for kind in model.kinds.values():
-        if not kind.outbox:
-            for index, record in enumerate(records[kind.name].values()):
-                store.fill_links(kind, index, record)
+        told_of = kind.name in (model.spec.records or {})
+        for index, record in enumerate(() if kind.outbox else records[kind.name].values()):
+            store.fill_links(kind, index, record, given=tuple(record) if told_of else ())
     return records
 
 
@@ -92,6 +102,8 @@ class Store:
         person = person_of(draw) if kind.people or any(f.role in _OF_PERSONS for f in told_of) else {}
         like = like_of(kind, draw)
         key = given.get(kind.key) or key_of(kind.name, like, draw, person if kind.name == model.party else {}, rows)
+        if kind.key and str(key) in rows and kind.key not in given:
+            return str(key)  # of the keys that its schema allows none is left
         record: dict[str, Any] = {kind.key: key} if kind.key else {}
         above: Row = {}
         if owner := model.kinds.get(kind.parent):
@@ -104,22 +116,21 @@ class Store:
                 continue
             if told.name in given:
                 record[told.name] = given[told.name]
-            elif not told.nullable:
+            elif not may_lack(told):
                 record[told.name] = value_of(told, draw, {} if told.role == "name" and not kind.people else person)
-            elif told.why.startswith("attribute"):
+            elif told.why.startswith("attribute") or not told.nullable:
                 record[told.name] = None  # what only an argument tells of is not there before the act
         set_apart(record, {n: f for n, f in kind.fields.items() if n not in given}, draw)
         if kind.name == model.party and kind.status and chance(0.8, *draw.at("usual")):
             record[kind.status] = next((o for o in kind.statuses if o.lower() == "active"), record[kind.status])
-        if "date" in record and record.get(kind.status):
-            _be_of_a_day(kind, record, given, draw)
+        be_of_a_day(kind, record, given, draw)
         agree(kind, record, above, draw)
         home, theirs = _home(kind), above.get(_home(owner)) if owner else None
         if isinstance(theirs, dict) and set(theirs) == set(record.get(home) or ()) and chance(0.7, *draw.at("home")):
             record[home] = copied(theirs)
         follow_status(model, kind, record, seed, draw.index)
         if not kind.catalogue and kind.name != "session":
-            _date_record(model, kind, record, above, draw)
+            date_record(model, kind, record, above, given, draw)
         rows[str(key)] = record
         return str(key)
 
@@ -127,20 +138,28 @@ class Store:
         """Put one more record of a shared kind on the shelf that says what is told and can be had, and return its key."""
         key = self.add(kind, "", seed)
         self.records[kind.name][key] |= told
+        self.fill_links(kind, len(self.records[kind.name]), self.records[kind.name][key], given=tuple(told))
         if kind.status:
             self.records[kind.name][key][kind.status] = kind.first_status("available", "active") or "available"
         return key
 
-    def fill_links(self, kind: Kind, index: int, record: dict[str, Any], unlike: Row = _NOTHING) -> None:
-        """Point at records that exist, the owner's own where the kind has an owner; lead elsewhere than a record that it is to be unlike."""
-        for told in (f for f in kind.fields.values() if f.inner or f.link in self.records):
+    def fill_links(
+        self, kind: Kind, index: int, record: dict[str, Any], unlike: Row = _NOTHING, given: Sequence[str] = ()
+    ) -> None:
+        """Point at records that exist, the owner's own where the kind has an owner; what is given stays as it is.
+
+        Args:
+            unlike: A record that this one is to lead elsewhere than.
+        """
+        for told in (f for f in kind.fields.values() if (f.inner or f.link in self.records) and f.name not in given):
             at = derive(self.seed, kind.name, index, told.name)
             rows, linked = record.get(told.name), self.model.kinds.get(told.link)
-            if told.inner and isinstance(rows, list):
+            if told.inner and isinstance(rows, (list, dict)):
                 ends = {f for pair in partners(tuple(record)) for f in pair}
                 owner = {f: v for f, v in record.items() if f not in ends}
                 record[told.name] = rows = self.point(told, rows, owner, at, unlike)
-                self.follow(told, rows, record, {f.name: f.options for f in kind.fields.values()})
+                if isinstance(rows, list):
+                    self.follow(told, rows, record, {f.name: f.options for f in kind.fields.values()})
             own_child = linked is not None and told.role == "links" and linked.parent == kind.name
             if linked is None or told.name in record or told.nullable or own_child:
                 continue
@@ -153,7 +172,8 @@ class Store:
                 record[told.name] = [self.native(told.link, k) for k in chosen]
             elif told.role == "link" and pool:
                 record[told.name] = self.native(told.link, pool[(at if linked.catalogue else index) % len(pool)])
-        self.repeat_own(kind, record)
+        if not given:
+            self.repeat_own(kind, record)
 
     def repeat_own(self, kind: Kind, record: dict[str, Any]) -> None:
         """Fill what repeats the record's own: the items of a shipment, the payments of an order, what all of it costs."""
@@ -175,14 +195,21 @@ class Store:
                 record[told.name] = [{"type": "payment", "amount": amount, **mine}]
         add_up(kind, record, bought)
 
-    def point(self, told: Field, rows: list[Any], owner: Row, seed: int, unlike: Row = _NOTHING) -> list[Any]:
-        """Make the rows of a list point at records that exist, others than now, and repeat what those say (a flight's date, a price)."""
-        for inner in told.inner:
+    def point(self, told: Field, rows: Any, owner: Row, seed: int, unlike: Row = _NOTHING) -> Any:
+        """Make the rows of a list, or one group, point at records that exist, others than now, and repeat what those say (a flight's date, a price)."""
+        if not isinstance(rows, list):
+            return next(iter(self.point(told, [rows], owner, seed, unlike)), rows)
+        for inner in told.inner if all(isinstance(row, dict) for row in rows) else ():
+            for row in rows if inner.inner else ():
+                row |= {f: self.point(inner, v, owner, seed, unlike) for f, v in row.items() if f == inner.name}
             name = kind_of_key(inner.name, self.model.kinds)[0]
             if not name or not self.records[name]:
                 continue
             linked, records = self.model.kinds[name], self.records[name]
-            taken = {str(row.get(inner.name)) for row in owner.get(told.name) or ()}
+            present = owner.get(told.name)
+            taken = {
+                str(r.get(inner.name)) for r in (present if isinstance(present, list) else ()) if isinstance(r, dict)
+            }
             pool = sorted(rotate(self.near(name, owner), derive(seed, inner.name)), key=taken.__contains__)
             if inner.name in owner and not linked.catalogue:
                 pool = [str(owner[inner.name])] * len(rows)
@@ -193,19 +220,19 @@ class Store:
             rows = rows[: len(pool)]
             for row, key in zip(rows, pool, strict=False):
                 row |= {f: v for f, v in records.get(key, {}).items() if f in row}
-                row[inner.name] = self.native(name, key)
+                row[inner.name] = [self.native(name, key)] if inner.role == "links" else self.native(name, key)
         return rows
 
     def _legs(self, kind: Kind, first: Row, count: int, taken: Container[str], seed: int) -> list[str]:
         """Return a journey from one place to another, and a second one back, put on the shelf where there is none but those taken."""
         rows, way, found, after = self.records[kind.name], way_of(kind.fields), [], f"{self.model.now:%Y-%m-%d}"
         for leg in (first, {way[0]: first.get(way[1]), way[1]: first.get(way[0])})[:count]:
-            free = (k for k in rows if k not in taken and not _under_way(kind, rows[k]))
+            free = (k for k in rows if k not in taken and tense_of(rows[k].get(kind.status)) != "today")
             fits = (k for k in free if leg.items() <= rows[k].items() and str(rows[k].get("date", "~")) > after)
             if not (key := next(fits, "")):
                 key = self.stow(kind, derive(seed, *map(str, leg.values())), leg)
                 if str(rows[key].get("date", "~")) <= after:
-                    later = _moment(after, self.model) + timedelta(days=3 + derive(seed, "back") % 7)
+                    later = moment_of(after, self.model) + timedelta(days=3 + derive(seed, "back") % 7)
                     rows[key]["date"] = f"{later:%Y-%m-%d}"
             found.append(key)
             after = str(rows[key].get("date", ""))
@@ -235,15 +262,6 @@ class Store:
             timetable(rows, [i.name for i in told.inner if i.role == "time"], derive(self.seed, "clock", repr(rows)))
 
 
-def add_note(model: WorldModel, record: dict[str, Any], text: str, kind: str, days: int) -> None:
-    """Write a dated entry into a record's notes; the record was last touched then, or later."""
-    day = (model.now - timedelta(days=days)).date().isoformat()
-    note = {"date": day, "text": text.format(date=day, object=kind.replace("_", " "))}
-    record["notes"] = sorted([*(record.get("notes") or ()), note], key=lambda n: str(n["date"]))
-    if "updated_at" in record:
-        record["updated_at"] = max(record["updated_at"], f"{day} 10:{derive(days, text) % 60:02d}:00")
-
-
 def _depth(model: WorldModel, name: str) -> int:
     """Return how many kinds stand above a kind; parents are drawn before their children."""
     depth, above = 0, model.kinds[name].parent
@@ -264,57 +282,36 @@ def _home(kind: Kind) -> str:
     return next((f.name for f in kind.fields.values() if is_address(f)), "")
 
 
-def _moment(date: str, model: WorldModel) -> datetime:
-    """Return the day that a date names, now where it names none."""
-    try:
-        return datetime.fromisoformat(date[:19])
-    except ValueError:
-        return model.now
-
-
-def _birth(kind: Kind) -> str:
-    """Return the field that says since when a record is there; empty for none."""
-    return next((f.name for f in kind.fields.values() if f.role in _DATES and _BIRTH.search(f.name)), "")
-
-
 def agree(kind: Kind, record: dict[str, Any], above: Row, draw: Draw) -> None:
     """Make the parts of one record agree with one another, and with what the record above says under the same name."""
     called = str(record.get("name") or above.get("name"))
     for told in kind.fields.values():
         name = told.name
+        if told.role == "dob" and "age" in record and ISO.match(str(record.get(name))):
+            born = datetime.fromisoformat(record[name])
+            record["age"] = draw.now.year - born.year - ((draw.now.month, draw.now.day) < (born.month, born.day))
         if told.role != "money" or not is_number(record.get(name)):
             continue
         if "price" in name and (usual := usual_price(called)):
-            record[name] = around(usual, draw, name)
+            record[name] = fitted(around(usual, draw, name), told, draw)
         elif is_number(above.get(name)) and not kind.catalogue:  # a refund is a part of what was paid
-            record[name] = round(above[name] * between(10, 50, *draw.at(name)) / 100, 2)
+            record[name] = fitted(round(above[name] * between(10, 50, *draw.at(name)) / 100, 2), told, draw)
+    for start, end in partners(tuple(record)) if is_number(record.get("nights")) else ():
+        if ISO.match(str(record[start])) and ISO.match(str(record[end])):
+            days = [datetime.fromisoformat(record[name][:10]) for name in (start, end)]
+            record["nights"] = (days[1] - days[0]).days
     add_up(kind, record)
     raise_totals(record)
 
 
-def _be_of_a_day(kind: Kind, record: dict[str, Any], given: Row, draw: Draw) -> None:
-    """Let one in five be of today, and only those be under way.
-
-    The status follows the date: were it the other way round, a word more in a policy would move dates.
-    """
-    moving = [s for s in kind.statuses if _under_way(kind, {kind.status: s})]
-    resting = [s for s in kind.statuses if s not in moving]
-    today = record[kind.status] in moving if kind.status in given else chance(0.2, *draw.at("today")) or not resting
-    if today:
-        record["date"] = f"{draw.now:%Y-%m-%d}"
-    if moving and (record[kind.status] in moving) is not today:
-        record[kind.status] = pick(moving if today else resting, *draw.at("moving"))
-
-
-def _under_way(kind: Kind, record: Row) -> bool:
-    return str(record.get(kind.status)).lower() in load_words("world_values")["under_way"]
-
-
 def add_up(kind: Kind, record: dict[str, Any], bought: float | None = None) -> None:
     """Let a total be the sum of its parts: what was bought, or else the record's own lines, and taxes and fees."""
-    money = [f.name for f in kind.fields.values() if f.role in ("money", "small") and is_number(record.get(f.name))]
-    base = next((f for f in money if "subtotal" in f), "")
-    total = next((f for f in money if "total" in f and f != base), "")
+    money = [f for f in kind.fields.values() if f.role in ("money", "small") and is_number(record.get(f.name))]
+    extra = {f.name: record[f.name] for f in money if _says(f.name, "extra")}
+    base = next((f.name for f in money if "subtotal" in f.name.replace("_", "")), "")
+    known = {"total", "amount", "price", "cost", "grand", *kind.name.split("_")}
+    totals = [f.name for f in money if "total" in name_words(f.name) and f.name not in (*extra, base)]
+    total = min(totals, key=lambda name: len({*name_words(name)} - known), default="")
     for told in kind.fields.values():
         parts = record.get(told.name)
         if told.role == "items" and isinstance(parts, list):
@@ -327,12 +324,18 @@ def add_up(kind: Kind, record: dict[str, Any], bought: float | None = None) -> N
                 record[told.name] = dict(zip(parts, sorted(parts.values()), strict=True))
     if bought is None:
         return
-    extras = {f: record[f] for f in money if _EXTRA.search(f) and f not in (base, total)}
-    record |= {f: round(bought, 2) for f in [base] if f} | {f: _signed({"": bought, **extras}) for f in [total] if f}
+    sums = {base: bought, total: _signed({"": bought, **extra})}
+    for told in (f for f in money if f.name in sums):
+        record[told.name] = round(sums[told.name], None if told.type == "integer" else 2)
+
+
+def _says(name: str, what: str) -> bool:
+    """Whether the name of an amount says that it is an extra, that it is taken off, or how many there are."""
+    return not {*map(singular, name_words(name))}.isdisjoint(load_words("world_values")["sums"][what])
 
 
 def _signed(parts: Mapping[str, float]) -> float:
-    return round(sum(-v if _LESS.search(n) else v for n, v in parts.items()), 2)
+    return round(sum(-v if _says(n, "less") else v for n, v in parts.items()), 2)
 
 
 def _amount(told: Field, row: dict[str, Any]) -> float:
@@ -341,7 +344,7 @@ def _amount(told: Field, row: dict[str, Any]) -> float:
     price = next((n for n in money if "price" in n), "")
     if not price:
         return float(row[money[0]]) if money else 0
-    many = next((row[i.name] for i in told.inner if _MANY_OF.search(i.name) and is_number(row.get(i.name))), 1)
+    many = next((row[i.name] for i in told.inner if _says(i.name, "many") and is_number(row.get(i.name))), 1)
     row |= {n: round(row[price] * many, 2) for n in money if "total" in n}
     return float(row[price] * many)
 
@@ -352,56 +355,7 @@ def raise_totals(values: dict[str, Any]) -> None:
         values[name] = max(v for f, v in values.items() if f.endswith(name[5:]) and type(v) is int)
 
 
-def follow_status(model: WorldModel, kind: Kind, record: dict[str, Any], seed: int, index: int) -> None:
-    """Let dates follow from the status: what is paid or overdue is of an earlier month, and only what is suspended was."""
-    status = str(record.get(kind.status, "")).lower()
-    for told in kind.fields.values():
-        stems = {w[:5] for w in name_words(told.name)} if told.nullable and told.role in _DATES else set()
-        if stems and stems & {o.lower()[:5] for o in kind.statuses}:
-            since = model.now - timedelta(days=between(1, 20, seed, kind.name, index, told.name))
-            record[told.name] = f"{since:%Y-%m-%d}" if status[:5] in stems else None
-        if told.name.endswith("_status") and record.get(told.name) == "pending" and not told.options:
-            done = record.get(f"{told.name.removesuffix('_status')}_date")
-            record[told.name] = "completed" if done else "pending"
-    if "due_date" not in record:
-        return
-    days = 31 + 30 * (index % 3) if status in _EARLIER else 0
-    issued = model.now - timedelta(days=days + between(1, 9, seed, kind.name, index, "issued"))
-    end = issued - timedelta(days=2)
-    dates = {"issue_date": issued, "due_date": issued + timedelta(days=18)}
-    record |= {f: f"{day:%Y-%m-%d}" for f, day in dates.items() if f in record}
-    for parts in record.values():
-        if isinstance(parts, dict) and {"start_date", "end_date"} <= set(parts):
-            parts |= {"start_date": f"{end - timedelta(days=29):%Y-%m-%d}", "end_date": f"{end:%Y-%m-%d}"}
-
-
-def _date_record(model: WorldModel, kind: Kind, record: dict[str, Any], above: Row, draw: Draw) -> None:
-    """Put a record's dates in order: made after what it belongs to, before all that happened to it, and last touched after that."""
-    now, birth = model.now.isoformat(" ", "seconds"), _birth(kind)
-    dates = (f.name for f in kind.fields.values() if f.role in _DATES and f.name not in (birth, "updated_at"))
-    known = sorted(d for f in dates if "date" not in kind.fields and (d := str(record.get(f) or now)) < now)
-    if birth and isinstance(born := record.get(birth), str):
-        earliest = str(above.get(_birth(model.kinds[kind.parent])) or "") if above else ""
-        days = between(*((200, 1500) if kind.name == model.party else (1, 20)), *draw.at("born"))
-        if kind.name == model.party or (known and born > known[0]):
-            first = _moment(known[0] if known else born, model) - timedelta(days=days)
-            record[birth] = f"{first:%Y-%m-%d}{born[10:]}"
-        elif born < earliest:
-            start = _moment(earliest, model)
-            later = start + (model.now - start) * between(5, 95, *draw.at("born")) / 100
-            record[birth] = later.isoformat(" ", "seconds")[: len(born)]
-        known.append(record[birth])
-    last = max(known, default="")
-    moment = model.now - timedelta(days=between(1, 40, *draw.at("updated")), minutes=derive(*draw.at("minute")) % 700)
-    record["updated_at"] = max(moment.isoformat(" ", "seconds"), last if len(last) > 10 else f"{last} 09:20:00")
-    record["notes"] = []
-    if chance(0.4, *draw.at("notes")):
-        words = load_words("world_values")
-        told = [*words["notes"], *words["notes"], *words["history"].values(), words["partial"]]
-        add_note(model, record, pick(told, *draw.at("note")), kind.name, between(3, 40, *draw.at("noted")))
-
-
-def rotate(pool: list[str], at: int) -> list[str]:
+def rotate(pool: list[T], at: int) -> list[T]:
     """Return the list beginning at another place."""
     start = at % len(pool) if pool else 0
     return pool[start:] + pool[:start]

@@ -11,16 +11,11 @@ from whilesim.core.jsontext import dumps
 from whilesim.core.text import shorten
 from whilesim.situations.tools import Tool
 from whilesim.world.deeds import Deed
-from whilesim.world.kinds import A_CODE, MADE_UP, describe_field, role_of
+from whilesim.world.fitting import allows, fit, quick_test, validator
+from whilesim.world.kinds import A_CODE, MADE_UP, Kind, Row, describe_field, role_of
+from whilesim.world.lookups import told_as
 from whilesim.world.model import WorldModel
 from whilesim.world.values import ISO, Draw, imitate, person_of, value_of
-
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "array": (list,), "object": (dict,),
-}  # fmt: skip
-
-_PLAIN = frozenset({"type", "description", "title", "default", "enum", "items", "example", "examples", "example_value",
-                    "properties", "required"})  # fmt: skip
 
 Checker = Callable[[Mapping[str, Any]], "tuple[str, str] | None"]
 
@@ -53,114 +48,82 @@ def check_of(model: WorldModel, name: str) -> Checker:
     return check
 
 
-def validator(schema: Mapping[str, Any]) -> Any:
-    """Return the validator of a JSON Schema."""
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(dict(schema))
-
-
-def quick_test(schema: Any) -> Callable[[Any], bool] | None:
-    """Return a quick test of a plain schema; None for one that needs the whole validator.
-
-    A value that fails the quick test is not yet wrong: the validator decides, and words the error.
-    """
-    if not isinstance(schema, Mapping) or not set(schema) <= _PLAIN or str(schema.get("type")) not in _TYPES:
-        return None
-    types, options = _TYPES[schema["type"]], schema.get("enum")
-    if schema["type"] == "array":
-        inner = quick_test(schema.get("items"))
-        return (lambda value: type(value) is list and all(map(inner, value))) if inner else None
-    if schema["type"] == "object":
-        told, needed = schema.get("properties") or {}, set(schema.get("required") or ())
-        tests = {n: test for n, inner in told.items() if (test := quick_test(inner))}
-        if len(tests) < len(told):
-            return None
-
-        def whole(value: Any) -> bool:
-            fits = type(value) is dict and needed <= set(value)
-            return fits and all(test(value[n]) for n, test in tests.items() if n in value)
-
-        return whole
-    return lambda value: type(value) in types and (not options or value in options)
-
-
 def shape_reply(model: WorldModel, seed: int, name: str, result: Any, arguments: Mapping[str, Any]) -> str:
     """Return a tool's reply as text: by schema, else by example, else the result itself."""
     tool, deed = model.tools[name], model.deeds[name]
     telling = any((tool.returns or {}).get(word) for word in ("properties", "anyOf", "items"))
     if tool.returns and (telling or not tool.examples):
-        filled = Filler(model, seed, deed, arguments).fill(tool.returns, result)
-        if not validator(tool.returns).is_valid(filled):
-            filled = Filler(model, seed, deed, {}).fill(tool.returns, {}, "plain")
-        return dumps(filled)
+        reply = Filler(model, seed, deed, arguments).fill(tool.returns, result)
+        return dumps(fit(reply, tool.returns, seed, "reply", name))
     if tool.examples and not isinstance(result, str):
         result = _Example(tool, model, seed, arguments).fill(result)
     return result if isinstance(result, str) else dumps(result)
 
 
 class Filler:
-    """Fills a schema of a tool's replies, or of one of its arguments."""
+    """Fills the schema of a tool's replies."""
 
-    def __init__(self, model: WorldModel, seed: int, deed: Deed, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, model: WorldModel, seed: int, deed: Deed, arguments: Row) -> None:
         self._model, self._seed, self._deed, self._arguments = model, seed, deed, arguments
+        self._kind = model.kinds.get(deed.kind) or Kind(name="", key="id")
 
-    def fill(self, schema: Any, value: Any, name: str = "") -> Any:
-        """Return what a schema allows: the value where it fits, then the arguments', then a drawn one."""
-        if not isinstance(schema, Mapping):
+    def fill(self, schema: Any, value: Any, name: str = "", of: str = "") -> Any:
+        """Return what a schema allows: the value where it fits, then the arguments', then one drawn for the record ``of``."""
+        if not isinstance(schema, Mapping) or (value is None and allows(schema, None)):
             return value
         if ways := next((schema[w] for w in ("anyOf", "oneOf", "allOf") if schema.get(w)), None):
-            return self.fill(next((s for s in ways if s.get("type") != "null"), {}), value, name)
-        if "const" in schema:
-            return schema["const"]
+            return self.fill(next((s for s in ways if s.get("type") != "null"), {}), value, name, of)
         kind = schema.get("type")
         kind = next((k for k in kind if k != "null"), "null") if isinstance(kind, list) else kind
         if kind == "array" or (kind is None and "items" in schema):
-            return self._list(schema, value, name)
+            return self._list(schema, value, name, of)
         if kind == "object" or schema.get("properties"):
-            return self._object(schema, value)
-        if schema.get("enum"):
-            return value if value in schema["enum"] else schema["enum"][0]
-        if kind is None or type(value) in _TYPES.get(str(kind), ()):
-            return value
-        return str(value) if kind == "string" and type(value) in (int, float) else self._drawn(schema, name)
+            return self._object(schema, value, of)
+        if kind and (value is None or isinstance(value, (list, dict))):
+            value = self._drawn(schema, name, of)
+        return fit(value, schema, self._seed, "reply", self._deed.kind, of, name)
 
-    def _list(self, schema: Mapping[str, Any], value: Any, name: str) -> list[Any]:
+    def _list(self, schema: Row, value: Any, name: str, of: str) -> list[Any]:
         inner, rows = schema.get("items", {}), value if isinstance(value, list) else []
         if isinstance(value, Mapping):
             rows = next((v for v in value.values() if isinstance(v, list)), [value] if value else [])
         if prefix := schema.get("prefixItems"):
             key = next(iter(value.values()), None) if isinstance(value, Mapping) else None
-            return [self.fill(s, key, name) for s in prefix]
+            return [self.fill(s, key, name, of) for s in prefix]
         if isinstance(inner, Mapping) and inner.get("type") == "string":
             rows = [next(iter(row.values()), "") if isinstance(row, Mapping) else row for row in rows]
         plain = Filler(self._model, self._seed, self._deed, {})
         rows = rows or [None] * schema.get("minItems", 0)
-        return [plain.fill(inner, row, name) for row in rows][: schema.get("maxItems")]
+        return [plain.fill(inner, row, name, f"{of}.{n}") for n, row in enumerate(rows)][: schema.get("maxItems")]
 
-    def _object(self, schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
+    def _object(self, schema: Row, value: Any, of: str) -> dict[str, Any]:
         first = value[0] if isinstance(value, list) and value else value
         found = first if isinstance(first, Mapping) else {}
-        if shown := schema.get("properties"):
-            return {n: self.fill(s, self._now(n, s, found, value), n) for n, s in shown.items()}
-        return {f"{self._deed.kind or 'result'}s": value} if isinstance(value, list) else dict(found)
+        if not (shown := schema.get("properties")):
+            return {f"{self._deed.kind or 'result'}s": value} if isinstance(value, list) else dict(found)
+        of = str(found.get(self._kind.key) or of) if of[:1] in ("", ".") else of  # a row of a list, or what is in one
+        rest = {f: v for f, v in found.items() if f not in shown or f == self._kind.key} if found is value else {}
+        now = {n: self._now(n, s, found if n in found else rest, value) for n, s in shown.items()}
+        return {n: self.fill(s, now[n], n, of) for n, s in shown.items()}
 
-    def _now(self, name: str, schema: Any, found: Mapping[str, Any], value: Any) -> Any:
+    def _now(self, name: str, schema: Any, found: Row, value: Any) -> Any:
         """Return what a field of a reply holds: what the record has, what the call said, how the deed went."""
         deed, kind = self._deed, schema.get("type") if isinstance(schema, Mapping) else ""
         if deed.writes and name in ("status", "result") and "operation" in str(schema):
             return "success"
-        now = found.get(name, self._arguments.get(name))
-        if now is None and name == "id" and deed.kind in self._model.kinds:
-            now = found.get(self._model.kinds[deed.kind].key)
+        now = told_as(found, name, deed.kind)
+        if name not in found and (now is None or isinstance(now, list) is not ("array" in (kind or ()))):
+            now = self._arguments.get(name)
+        now = found.get(self._kind.key) if now is None and name == "id" else now
         if now is None and (kind == "object" or (kind == "array" and isinstance(value, list))):
             return value
         return True if now is None and name in ("success", "ok") else now
 
-    def _drawn(self, schema: Mapping[str, Any], name: str) -> Any:
-        draw = Draw(self._seed, self._model.now, self._model.locale, f"reply/{self._deed.tool}", 0)
-        told = describe_field(name or "value", schema, "")
-        return value_of(told, draw, person_of(draw) if role_of(name) != "name" else {})
+    def _drawn(self, schema: Row, name: str, of: str) -> Any:
+        about = self._kind.name if of and self._deed.reads else self._deed.tool
+        draw = Draw(self._seed, self._model.now, self._model.locale, f"reply/{about}/{of}".rstrip("/"), 0)
+        person = person_of(draw) if self._kind.people or role_of(name) != "name" else {}
+        return value_of(describe_field(name or "value", schema, ""), draw, person)
 
 
 class _Example:
@@ -168,7 +131,7 @@ class _Example:
 
     def __init__(self, tool: Tool, model: WorldModel, seed: int, arguments: Mapping[str, Any]) -> None:
         told, self.reply = tool.examples[0]
-        self._tool, self._model, self._seed, self._arguments = tool.name, model, seed, arguments
+        self._deed, self._model, self._seed, self._arguments = model.deeds[tool.name], model, seed, arguments
         values = {k: str(v) for k, v in told.items() if isinstance(v, (str, int, float))}
         self._swap = {v: arguments[k] for k, v in values.items() if k in arguments and len(v) > 1}
 
@@ -195,8 +158,9 @@ class _Example:
         if isinstance(shape, list) and isinstance(whole, list):
             keyed = shape and isinstance(shape[0], Mapping)
             return [self._imitated(name, shape[0], r) if keyed and isinstance(r, Mapping) else r for r in whole]
-        if isinstance(found.get(name), type(shape)) and name not in ("status", "message"):
-            return found[name]
+        told = told_as(found, name, self._deed.kind)
+        if isinstance(told, type(shape)) and name not in ("status", "message"):
+            return told
         given = self._arguments.get(name)
         return given if isinstance(given, type(shape)) else self._imitated(name, shape, None)
 
@@ -210,5 +174,5 @@ class _Example:
         day = self._model.now + timedelta(days=days if role_of(name) in ("expiry", "future") else 0)
         text = ISO.sub(f"{day:%Y-%m-%d}", text)
         if MADE_UP.search(text):
-            text = imitate(A_CODE, self._seed, self._tool, name, repr(self._arguments))
+            text = imitate(A_CODE, self._seed, self._deed.tool, name, repr(self._arguments))
         return text

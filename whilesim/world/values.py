@@ -8,11 +8,10 @@ username, the e-mail and the name of one record belong together.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from functools import cache, lru_cache
 from importlib.metadata import distribution
 from pathlib import Path
@@ -22,7 +21,8 @@ from whilesim.core.errors import InputError
 from whilesim.core.seeds import between, derive, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import fold
-from whilesim.world.kinds import Field, Kind, is_number, partners, role_of
+from whilesim.world.fitting import allows, fit
+from whilesim.world.kinds import Field, Kind, happened, is_number, partners, role_of
 
 ISO = re.compile(r"\d{4}-\d\d-\d\d")
 _AHEAD = {"flight", "flights", "slot", "appointment", "availability", "time", "argument", "check_in", "check_out"}
@@ -168,30 +168,29 @@ def like_of(kind: Kind, draw: Draw) -> Field:
     return replace(kind.key_like, example=f"{prefix}_{found[1]}")
 
 
-def key_of(kind: str, like: Field, draw: Draw, person: Mapping[str, str], taken: Mapping[str, Any]) -> str | int:
+def key_of(kind: str, like: Field, draw: Draw, person: Mapping[str, str], taken: Mapping[str, Any]) -> Any:
     """Draw a key that nobody has: like the example, like a username, or letters and digits."""
     example = like.example
     for attempt in range(50):
         names = (*draw.at("key"), attempt)
         if re.fullmatch(r"[a-z]+_[a-z]+_\d+", example) and person and not re.search("card|gift|pay", example):
-            key = person["username"] if not attempt else imitate(person["username"], *names)
+            drawn: str | int = person["username"] if not attempt else imitate(person["username"], *names)
         elif like.type in ("integer", "number"):
-            key = str(between(1000, 9999, *names))
+            drawn = between(1000, 9999, *names)
         elif like.name.endswith("_name") or like.name == "name":
             listed = names_of(kind)
-            key = listed[(draw.index + attempt) % len(listed)]
+            drawn = listed[(draw.index + attempt) % len(listed)]
         elif kind == "airport":
-            key = _airports()[(draw.index + attempt) % len(_airports())]
+            drawn = _airports()[(draw.index + attempt) % len(_airports())]
         elif len(re.findall(r"\d", example)) >= 3 or (example and re.search(r"\d[A-Z]|[A-Z]\d", example)):
-            key = imitate(example, *names)
+            drawn = imitate(example, *names)
         else:
             letters = "".join(w[0] for w in kind.split("_")).upper()
-            key = f"{letters}{between(10_000, 99_999, *names)}"
-        if key not in taken:
-            break
-    else:
-        key = f"{key}{len(taken)}"
-    return int(key) if like.type in ("integer", "number") else key
+            drawn = f"{letters}{between(10_000, 99_999, *names)}"
+        if str(key := fit(drawn, like.schema, *names)) not in taken:
+            return key
+    other = type(key)(f"{key}{len(taken)}")
+    return other if allows(like.schema, other) else key  # all that are allowed are taken
 
 
 def value_of(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:
@@ -199,29 +198,34 @@ def value_of(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:
     if told.role == "group" or (told.inner and told.role != "items"):
         return _parts_of(told, draw, person)
     if told.role == "items":
-        count = between(1, 2, *draw.at(told.name))
+        least, most = (told.schema.get(word, usual) for word, usual in (("minItems", 1), ("maxItems", 2)))
+        count = between(least, max(least, most), *draw.at(told.name))
         rows = [replace(draw, kind=f"{draw.kind}/{told.name}/{draw.index}", index=n) for n in range(count)]
         people = any(i.role in PERSONAL for i in told.inner)
         whole = person_of if people and any(i.role not in PERSONAL for i in told.inner) else _identity
         persons = [whole(row) if people else {} for row in rows]
         return [_parts_of(told, row, p) for row, p in zip(rows, persons, strict=True)]
-    return _bounded(_typed(_plain_value(told, draw, person), told, draw), told, draw)
+    return fitted(_plain_value(told, draw, person), told, draw)
 
 
-def _bounded(value: Any, told: Field, draw: Draw) -> Any:
-    """Draw a number again where it is beyond the bounds that its schema states."""
-    low = told.least if told.least is not None else min(0, told.most or 0)
-    high = told.most if told.most is not None else max(low + 12, value if is_number(value) else 0)
-    if not is_number(value) or low <= value <= high:
-        return value
-    unit = 1 if isinstance(value, int) else 100
-    return type(value)(between(math.ceil(low * unit), math.floor(high * unit), *draw.at(told.name)) / unit)
+def fitted(value: Any, told: Field, draw: Draw) -> Any:
+    """Bring a value into what its field's schema allows; a moment that is a number is counted in seconds since 1970."""
+    if told.type in ("integer", "number") and ISO.match(str(value)):
+        value = int(datetime.fromisoformat(value).replace(tzinfo=timezone.utc).timestamp())
+    elif told.type in ("integer", "number") and not (is_number(value) or str(value).lstrip("-").isdecimal()):
+        value = between(1, 5 if role_of(told.name) != "money" else 200, *draw.at(told.name))
+    if "pattern" in told.schema and not allows(told.schema, value):
+        day = datetime.fromisoformat(_date(replace(told, role="date"), draw))
+        spelled = (f"{day:{form}}" for form in ("%Y-%m-%d", "%Y-%m", "%m/%Y", "%d.%m.%Y", "%m/%d/%Y"))
+        value = next((text for text in spelled if allows(told.schema, text)), value)
+    return fit(value, told.schema, *draw.at(told.name))
 
 
 def _parts_of(told: Field, draw: Draw, person: Mapping[str, str]) -> dict[str, Any]:
     parts = {i.name: value_of(i, draw, person) for i in told.inner}
     if "name" in parts and (usual := usual_price(str(parts["name"]))):
-        parts |= {i.name: around(usual, draw, i.name) for i in told.inner if i.role == "money" and "price" in i.name}
+        priced = (i for i in told.inner if i.role == "money" and "price" in i.name)
+        parts |= {i.name: fitted(around(usual, draw, i.name), i, draw) for i in priced}
     set_apart(parts, {i.name: i for i in told.inner}, draw)
     return parts
 
@@ -243,7 +247,8 @@ def set_apart(values: dict[str, Any], told: Mapping[str, Field], draw: Draw) -> 
             ordered = told[free[-1]].role in _ORDERED and type(first) is type(last)
             if first < last if ordered else first != last:
                 break
-            if ordered and first > last and len(free) == 2:
+            swap = ordered and first > last and len(free) == 2 and allows(told[free[0]].schema, last)
+            if swap and allows(told[free[1]].schema, first):
                 values[ends[0]], values[ends[1]] = last, first
             else:
                 other = replace(draw, seed=derive(draw.seed, "other end", attempt))
@@ -333,12 +338,13 @@ def _date(told: Field, draw: Draw) -> str:
     at = draw.at(told.name)
     number = derive(*at)
     if told.role == "time":
-        hours = max(int(told.most or 22) - 6, 1)
+        hours = max((told.before or 22) - 6, 1)
         clock = f"{6 + number % hours:02d}:{15 * (number // hours % 4):02d}:00"
         return clock[:5] if told.example.count(":") == 1 else clock
     if told.role == "expiry" and not ISO.match(told.example):
         return f"{1 + number % 12:02d}/{draw.now.year + 1 + number % 4}"
     ahead = told.role in ("future", "expiry") or bool(_AHEAD & {told.name, *re.split("[/_]", draw.kind)})
+    ahead = ahead and not happened(told.name)
     days = 2 + number % 24 if ahead else -2 - number % 59
     moment = draw.now + timedelta(days=days, minutes=-1 - number % 700)
     return moment.isoformat(" ", "seconds") if told.role == "moment" else moment.date().isoformat()
@@ -363,20 +369,3 @@ _MAKERS: dict[str, Callable[[Field, Draw], Any]] = {
     "code": lambda f, d: "".join(pick(_ALNUM + _ALNUM.lower(), *d.at(f.name), n) for n in range(10)),
     "airline_code": lambda f, d: imitate(f.example or "HA100", *d.at(f.name)),
 }
-
-
-def _typed(value: Any, told: Field, draw: Draw) -> Any:
-    """Bring a value into the type that the schema states."""
-    if told.options and told.role == "choice":
-        return int(value) if told.type == "integer" and str(value).lstrip("-").isdigit() else value
-    if told.type in ("integer", "number") and not is_number(value):
-        return between(1, 5 if role_of(told.name) != "money" else 200, *draw.at(told.name))
-    if told.type == "integer":
-        return int(value)
-    if told.type == "boolean" and not isinstance(value, bool):
-        return derive(*draw.at(told.name)) % 2 == 0
-    if told.type == "string" and isinstance(value, (int, float)):
-        return ("yes" if value else "no") if isinstance(value, bool) else str(value)
-    if told.type == "array" and not isinstance(value, list):
-        return [value] if value not in ("", None) else []
-    return {} if told.type == "object" and not isinstance(value, dict) else value

@@ -94,7 +94,7 @@ def _write(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[s
     kind = keys.get(key, "") or (noun if noun and (arguments or phrase.deed == "delete") else "session")
     after = status_after(tool, phrase, kinds.get(kind), facts)
     creates = phrase.deed in ("create", "send") and not (after and keys.get(key, party) != party)
-    if phrase.deed == "create" and noun and noun == keys.get(key) and not kinds[noun].catalogue:
+    if noun and noun == keys.get(key) and not kinds[noun].catalogue:  # what is sent somewhere else is there already
         creates = False
     loose = not key and arguments and phrase.deed in ("status", "update") and not (noun and kinds[noun].single)
     if creates or loose:

@@ -17,7 +17,7 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.grading.checks.language import LANGUAGES, Lexicon, lexicon
 from whilesim.situations.tools import Tool, parse_tools
-from whilesim.world.replies import quick_test
+from whilesim.world.fitting import quick_test
 
 _WAYS = frozenset({"on", "off"})
 
