@@ -146,9 +146,10 @@ def _set_in_order(kind: Kind, record: dict[str, Any], given: Row, draw: Draw) ->
 
 def may_lack(told: Field) -> bool:
     """Whether a record may hold nothing here: the date of a deed not done, where its schema allows null, or what a policy calls optional."""
+    if told.nullable or told.role not in _TIMED or not happened(told.name):
+        return told.nullable
     ways = [told.schema, *(w for w in told.schema.get("anyOf") or () if isinstance(w, Mapping))]
-    null = any(w.get("type") == "null" or "null" in (w.get("type") or ()) for w in ways)
-    return told.nullable or (null and told.role in _TIMED and happened(told.name))
+    return any(w.get("type") == "null" or "null" in (w.get("type") or ()) for w in ways)
 
 
 def _birth(kind: Kind) -> str:
