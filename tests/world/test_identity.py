@@ -75,3 +75,23 @@ def test_a_kind_has_no_more_records_than_its_keys_allow() -> None:
     level = {"type": "string", "enum": ["basic", "plus"]}
     tools = [tool("get_plan", plan_id=level), tool("get_customer", customer_id="string")]
     assert {*MockWorld(tools).records["plan"]} == {"basic", "plus"}
+
+
+def test_a_search_keeps_to_its_bounds() -> None:
+    day, number = {"type": "string", "format": "date"}, {"type": "number"}
+    bounds = {"min_amount": number, "max_amount": number, "created_after": day, "to_date": day}
+    shown = {"type": "object", "properties": {"transfer_id": TEXT, "amount": number, "created": day, "date": day}}
+    tools = [
+        replace(tool("search_transfers", **bounds), returns={"type": "array", "items": shown}),
+        replace(tool("get_transfer", transfer_id="string"), returns=shown),
+        tool("get_customer", customer_id="string"),
+    ]
+    for seed in range(6):
+        world = MockWorld(tools, None, {"tool": "search_transfers"}, seed)
+        assert not {*bounds} & {*world.records["transfer"][world.focus.id]}
+        given = dict(world.focus.arguments)
+        found = loads(world.call("search_transfers", given))
+        assert world.focus.id in [row["transfer_id"] for row in found]
+        assert all(given["min_amount"] <= row["amount"] <= given["max_amount"] for row in found)
+        assert all(row["date"] <= given["to_date"] for row in found)
+        assert loads(world.call("search_transfers", {**given, "min_amount": 1e9, "max_amount": 2e9})) == []

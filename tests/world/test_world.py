@@ -21,6 +21,7 @@ from whilesim.world.entities import infer_world
 from whilesim.world.kinds import describe_field
 from whilesim.world.live import live
 from whilesim.world.mock import MockWorld
+from whilesim.world.focus import Focus
 from whilesim.world.oracle import build_oracle
 from whilesim.world.spec import WorldSpec
 
@@ -405,6 +406,52 @@ def test_a_clause_that_cannot_be_executed_widens_and_never_narrows(demo, kind):
     assert all(rule in plain.must_call for rule in told.must_call)
     assert told.open
     assert unrelated == plain
+
+
+FEE_TOOLS = (
+    tool("waive_late_fee", effect="write", fee_id="string", amount="number"),
+    tool("return_product", effect="write", order_id="string", opened="boolean"),
+    tool("get_fee", fee_id="string"),
+    tool("transfer_to_person", effect="handoff", summary="string"),
+)
+
+
+@pytest.mark.parametrize(
+    ("named", "facts", "kind", "text", "right"),
+    [
+        ("waive_late_fee", {"amount": "227.48"}, "may", "Late fees up to 15 euros may be waived; more is not yours to waive.", "no"),
+        ("waive_late_fee", {"amount": "9.5"}, "may", "Late fees up to 15 euros may be waived.", "must"),
+        ("waive_late_fee", {"amount": "9.5"}, "may", "Late fees up to 15 euros may be waived once in a year.", "either"),
+        ("waive_late_fee", {"amount": "90"}, "must", "Waive late fees up to 15 euros, unless a manager agreed.", "either"),
+        ("waive_late_fee", {"amount": "90"}, "must_not", "Never waive a late fee of more than 50 dollars.", "no"),
+        ("waive_late_fee", {"amount": "40"}, "must_not", "Never waive a late fee of more than 50 dollars.", "must"),
+        ("waive_late_fee", {"amount": "40"}, "must_not", "Do not estimate a late fee.", "must"),
+        ("waive_late_fee", {}, "must", "Tell the customer the late fee before you waive it.", "must"),
+        ("return_product", {"opened": "yes"}, "must_not", "Opened medicines cannot be returned by law.", "either"),
+        ("get_fee", {"amount": "40"}, "must_not", "Never waive a late fee of more than 5 dollars.", "must"),
+    ],
+)  # fmt: skip
+def test_what_another_rule_limits_is_demanded_only_where_the_card_can_tell(named, facts, kind, text, right):
+    model = infer_world(FEE_TOOLS)
+    arguments = {"opened": True} if "opened" in facts else {}
+    focus, rule = Focus(tool=named, arguments=arguments, facts=facts), Clause(id="c02", text=text, kind=kind)
+    told = build_oracle({"tool": named}, clause=None, tools=FEE_TOOLS, focus=focus, model=model, clauses=(rule,))
+    ends = {"must": {"resolved"}, "either": {"resolved", "refused", "handed_off"}, "no": {"refused", "handed_off"}}
+    assert (bool(told.must_call), set(told.ends)) == (right == "must", ends[right])
+    assert any(r.name == named and not r.other_than and not r.at_most for r in told.must_not_call) is (right == "no")
+
+
+def test_a_rule_that_stops_everything_else_forbids_to_go_on():
+    smell = Clause(id="c01", text="When a customer smells gas: tell them to leave.", span=(0, 47))
+    stop = Clause(id="c02", text="Do not go on with anything else.", kind="must_not", span=(48, 80))
+    focus, values = Focus(tool="waive_late_fee", arguments={}), {"tool": "waive_late_fee"}
+    now, later, without = (
+        build_oracle(values, clause=smell, tools=FEE_TOOLS, focus=focus, applies="yes", clauses=c, later=late)
+        for c, late in (((smell, stop), False), ((smell, stop), True), ((smell,), False))
+    )
+    assert {(r.name, r.at_most) for r in now.must_not_call} == {(t.name, -1) for t in FEE_TOOLS[:3]}
+    assert (now.must_call, now.handoff_wanted, len(now.ends)) == ((), None, 4)
+    assert later.must_call and without.must_call
 
 
 @pytest.mark.corpus

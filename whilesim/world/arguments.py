@@ -10,7 +10,7 @@ from typing import Any
 from whilesim.core.jsontext import copied, dumps, loads
 from whilesim.core.seeds import chance, derive, pick
 from whilesim.core.templates import load_words
-from whilesim.world.dates import be_of_a_day, follow_status
+from whilesim.world.dates import be_of_a_day, follow_status, moment_of
 from whilesim.world.deeds import Deed
 from whilesim.world.effects import switch
 from whilesim.world.entities import schema_of
@@ -19,8 +19,10 @@ from whilesim.world.kinds import (
     BUNDLES,
     Field,
     Row,
+    bound_of,
     branches,
     describe_field,
+    is_number,
     is_value,
     kind_of_key,
     other_ends,
@@ -126,9 +128,19 @@ class Maker:
         found = self.record.get(deed.checks.get(name, ""))
         if found is None and name in deed.by:
             found = told_as(self.record, deed.by[name], deed.kind)
+        side, field = bound_of(name, self.kind) if self.kind and deed.reads else ("", "")
+        if side and self.record.get(field) is not None:
+            return self._bound(self.record[field], side)
         if ways := branches(schema) if deed.reads else []:
             return self._way(name, ways) or self._new_value(told)
         return self._new_value(told) if found is None or isinstance(found, (list, dict)) else found
+
+    def _bound(self, value: Any, side: str) -> Any:
+        """Return a bound that the record's own value keeps to."""
+        if is_number(value):
+            return type(value)(round(value * (0.5 if side == "least" else 1.5), 2))
+        days = timedelta(days=-7 if side == "least" else 7)
+        return f"{moment_of(str(value), self.model) + days:%Y-%m-%d}{str(value)[10:]}"
 
     def _way(self, name: str, ways: list[Row]) -> dict[str, Any]:
         """Name the record in one of the ways that an object argument allows; empty where none can be filled from it."""

@@ -12,7 +12,7 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import pattern, snake, split_list
-from whilesim.world.kinds import Kind, branches, find_field, is_parameter, match_kind, properties, role_of
+from whilesim.world.kinds import Kind, bound_of, branches, find_field, is_parameter, match_kind, properties, role_of
 from whilesim.world.spec import Action
 from whilesim.world.verbs import Phrase
 
@@ -88,7 +88,8 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
         return make(action="get", kind=kind.name, key=key, owner=owner, by=by, shows=shows, why=why)
     plain = [a for a, s in arguments.items() if a not in keys and s.get("type") != "object" and not branches(s)]
     bounds = load_words("world_nouns")["bounds"]  # they name no field
-    asked = [a for a in plain if not is_parameter(a) and a.lower() not in bounds]
+    free = [a for a in plain if not is_parameter(a) and a.lower() not in bounds]
+    asked = [a for a in free if not noun or not bound_of(a, kinds[noun])[0]]
     told = any(role_of(a) == "text" for a in asked)
     if not noun or (asked and all(role_of(a) == "text" for a in asked) and not keys and not kinds[noun].fields):
         why = "a question, and no record it speaks of"

@@ -214,6 +214,8 @@ def role_of(name: str) -> str:
     return next((r for r in ("money", "count") if any(p in roles[r] for p in parts)), "word")
 
 
+ORDERED = ("date", "future", "moment", "time", "expiry", "money", "small", "count", "percent")
+"""Roles of what is earlier or later, smaller or larger."""
 BIRTH = re.compile("creat|joined|registered|opened|since|activation|purchase|order_date")
 _UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
 _FORMATS = {"date-time": "moment", "date": "date", "time": "time", "email": "email", "uri": "url"}
@@ -247,6 +249,14 @@ def describe_field(name: str, schema: Mapping[str, Any], why: str, depth: int = 
     return Field(
         name=name, role=role, type=kind, options=options, example=example, seen=seen, link=noun, inner=inner, why=why, schema=schema,
     )  # fmt: skip
+
+
+def bound_of(argument: str, kind: Kind) -> tuple[str, str]:
+    """Return which side of what an argument such as ``min_price`` or ``created_after`` bounds; empty for none."""
+    parts, sides = name_words(argument), load_words("world_nouns")["sides"]
+    word = next((w for w in parts[:1] + parts[-1:] if w in sides), "") if argument not in kind.fields else ""
+    rest = "_".join(w for w in parts if w != word)
+    return (sides[word], find_field(kind, rest) or rest) if word and role_of(rest) in ORDERED else ("", "")
 
 
 def happened(name: str) -> bool:

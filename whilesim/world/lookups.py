@@ -11,7 +11,7 @@ from typing import Any
 from whilesim.core.seeds import between, derive
 from whilesim.core.text import fold
 from whilesim.world.deeds import Deed, tells
-from whilesim.world.kinds import Field, Kind, Row, find_field, folded, is_number, kind_of_key, role_of
+from whilesim.world.kinds import Field, Kind, Row, bound_of, find_field, folded, is_number, kind_of_key, role_of
 from whilesim.world.model import WorldModel
 from whilesim.world.records import Store
 
@@ -124,6 +124,7 @@ class Shelf(Store):
             if parent and parent == kind.parent:
                 pool = self.children(name, parent, self.key(parent, arguments[deed.owner]))
         found = [k for k in pool if all(self._has(name, self.records[name][k], *each) for each in by.items())]
+        found = [k for k in found if _within(kind, self.records[name][k], arguments)]
         if deed.before:
             found = [k for k in self.mine(name) if self.records[name][k].get(kind.status) in deed.before]
         if not found and kind.catalogue and by and deed.action == "find":
@@ -222,6 +223,20 @@ def _names(record: Mapping[str, Any], role: str) -> list[Any]:
         return [" ".join(str(record[f]) for f in ("first_name", "last_name") if f in record)]
     parts = str(record.get("full_name") or record.get("name") or "").split()
     return {"first_name": parts[:1], "last_name": parts[-1:]}.get(role, [])
+
+
+def _within(kind: Kind, record: Row, arguments: Mapping[str, Any]) -> bool:
+    """Whether a record's amounts and dates are within the bounds that a search gives."""
+    for argument, bound in arguments.items():
+        side, field = bound_of(argument, kind)
+        low, high = (bound, record.get(field)) if side == "least" else (record.get(field), bound)
+        if not side:
+            continue
+        if is_number(low) and is_number(high) and low > high:
+            return False
+        if isinstance(low, str) and isinstance(high, str) and low[:10] > high[:10]:
+            return False
+    return True
 
 
 def _plain(value: Any) -> str:

@@ -19,13 +19,19 @@ from whilesim.situations.tools import Tool
 from whilesim.world.deeds import Deed
 from whilesim.world.entities import infer_world
 from whilesim.world.focus import Focus
+from whilesim.world.kinds import role_of
 from whilesim.world.model import WorldModel
 
 End = Literal["resolved", "refused", "handed_off", "honest_failure"]
 Applies = Literal["yes", "no", "unknown"]
 
+_WORDS: Mapping[str, Any] = load_words("oracle")
 _NUMBERED = re.compile(r"_\d+$")
 """What a second tool of the same name is told apart by."""
+
+
+_STATE = re.compile(r"(?<!\bbe)(?<!\bnever)(?<!\bnot) \w+ed\b")
+"""What something is, not what is done to it: 'a suspended line', but 'may be suspended'."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +44,7 @@ class CallRule:
     other_than: Mapping[str, Any] = field(default_factory=dict)
     """A call matches only when one of these arguments is there with another value."""
     at_most: int = 0
-    """For a forbidden call: how many successful ones are still fine."""
+    """For a forbidden call: how many successful ones are still fine; -1: not even a try is."""
     instead: tuple[str, ...] = ()
     """For a demanded read: tools that show the same; a successful call of one of them will do as well."""
     shows: str = ""
@@ -65,7 +71,7 @@ class Oracle:
 
 def build_oracle(
     values: Mapping[str, str], *, clause: Clause | None, tools: Sequence[Tool], focus: Focus, applies: Applies = "unknown",
-    model: WorldModel | None = None,
+    model: WorldModel | None = None, clauses: Sequence[Clause] = (), later: bool = False,
 ) -> Oracle:  # fmt: skip
     """Say what a right agent does.
 
@@ -76,13 +82,30 @@ def build_oracle(
         focus: What the situation is about, from its world.
         applies: Whether the clause bears on the customer's request, where the card knows.
         model: The inferred world; inferred from the tools when left out.
+        clauses: All rules of the policy: what another one limits or forbids is not demanded.
+        later: The clause is brought up only when the first request is settled.
     """
     world = model or infer_world(tools)
     handoffs = tuple(t.name for t in tools if t.effect == "handoff")
     oracle = _of_world(values, focus, world, [world.deeds[t.name] for t in tools], bool(handoffs))
     reads = tuple(t.name for t in tools if t.effect in ("read", "compute"))
     oracle = replace(oracle, may_call=(*reads, *(handoffs if oracle.handoff_wanted is not False else ())))
-    return _with_clause(_with_stance(oracle, values), clause, applies, focus.tool, handoffs)
+    clause = None if applies == "no" else clause
+    mine = [c for c in (*clauses, *([clause] if clause else ())) if _bears_on(c, focus, tools)]
+    if clause and not later and clause not in mine and _stops_all(clause, clauses):
+        others = (t.name for t in tools if applies == "yes" and t.effect != "handoff" and t.name not in clause.tools)
+        never = tuple(CallRule(name=name, at_most=-1) for name in others)
+        return Oracle(may_call=handoffs, must_not_call=never, open=(_opened(clause),), why=_why("halt"))
+    for other in mine if oracle.must_call and world.deeds[focus.tool].writes and clauses else ():
+        kept, no = _kept(other, focus, world), _ends("refused", "handed_off" if handoffs else "")
+        oracle = (
+            _widen(oracle, _opened(other), no)
+            if kept is None
+            else oracle
+            if kept
+            else _forbid(oracle, other, focus.tool, no)
+        )
+    return _with_clause(_with_stance(oracle, values), clause, applies, focus.tool, handoffs, bears=clause in mine)
 
 
 def _of_world(
@@ -111,7 +134,7 @@ def _of_world(
         return _done_already(right, called, deed, agents, blocked)
     if not works:
         shown = bool(called.instead) or (condition == "malformed" and world.can_show(deed, agents))
-        how = load_words("oracle")["how"]["malformed" if condition == "malformed" else "any"]
+        how = _WORDS["how"]["malformed" if condition == "malformed" else "any"]
         return replace(
             right, must_not_claim=() if shown else claim, ends=_ends(handed, "honest_failure", "resolved" if shown else ""),
             handoff_wanted=True if handoff and not shown else None,
@@ -128,7 +151,7 @@ def _of_world(
 
 
 def _why(reason: str, more: str = "", how: str = "") -> str:
-    return str(load_words("oracle")[reason]).format(more=more, how=how)
+    return str(_WORDS[reason]).format(more=more, how=how)
 
 
 def _done_already(right: Oracle, call: CallRule, deed: Deed, agents: Sequence[Deed], blocked: Sequence[str]) -> Oracle:
@@ -178,37 +201,107 @@ def _with_stance(oracle: Oracle, values: Mapping[str, str]) -> Oracle:
     return replace(oracle, open=(*oracle.open, met)) if stance in ("ambiguous", "mistaken") else oracle
 
 
-def _with_clause(oracle: Oracle, clause: Clause | None, applies: Applies, tool: str, handoffs: Sequence[str]) -> Oracle:
-    if clause is None or applies == "no":
+def _kept(clause: Clause, focus: Focus, world: WorldModel) -> bool | None:
+    """Say whether the call that the card asks for keeps the limits that a rule sets; None where the card cannot tell."""
+    strict, wide = clause.kind in ("must_not", "handoff"), clause.kind != "must"  # what a duty hangs on is no limit
+    found = [*re.finditer(_WORDS["limit"] + _WORDS["conditions"] * wide, clause.text, re.IGNORECASE)]
+    ends = [*(m.start() for m in found[1:]), len(clause.text)]
+    said = [(m[0].lower(), clause.text[m.end() : end]) for m, end in zip(found, ends, strict=False)]
+    whole = [t for t in said if t is said[-1] or len(words(t[1])) > (6 if t[0] in _WORDS["negative"] else 3)]
+    told = [_holds(*each, strict, focus, world) for each in whole]  # 'never pay more than' is one limit
+    if clause.kind == "condition" and "will" in words(clause.text):
+        return True  # it tells what comes of the deed
+    no = False in told and not any(limit in _WORDS["exceptions"] for limit, _ in said)
+    return False if no else None if None in told or False in told or (strict and not told) else True
+
+
+def _holds(limit: str, said: str, strict: bool, focus: Focus, world: WorldModel) -> bool | None:
+    """Say whether one limit is kept: by the record's status, or by the one amount that the card tells."""
+    deed, found = world.deeds[focus.tool], re.match(_WORDS["amount"], said, re.IGNORECASE)
+    kind = world.kinds.get(deed.kind)
+    named = {s for s in (kind.statuses if kind else ()) if re.search(rf"\b{re.escape(s)}\b", said, re.IGNORECASE)}
+    if named and deed.before:  # the record was chosen to be in one of these
+        return (named.isdisjoint(deed.before) if limit in _WORDS["negative"] else bool(named & {*deed.before})) or None
+    if not found or not (limit in _WORDS["upper"] or found["high"] or (strict and limit in _WORDS["beyond"])):
+        once = limit.startswith("once ") and deed.kind and deed.kind.split("_")[-1] in said
+        return True if once else None  # that it was done before is a state of its own
+    unit, money = found["unit"].lower(), found["money"] or found["unit"].lower() in _WORDS["currencies"]
+    told = [v for n, v in focus.facts.items() if (role_of(n) == "money" if money else unit in n.split())]
+    if len(told) != 1 or not re.fullmatch(r"[\d,]+(?:\.\d+)?", told[0]):
+        return None
+    low, high, value = (float(v.replace(",", "")) for v in (found["low"], found["high"] or found["low"], told[0]))
+    return (low if found["high"] else 0) <= value <= high
+
+
+def _stops_all(clause: Clause, clauses: Sequence[Clause]) -> bool:
+    """Say whether a rule, or the sentence behind it, says to go on with nothing else."""
+    behind = [c for c in clauses if 0 <= c.span[0] - clause.span[1] <= 3]
+    return any(re.search(_WORDS["stops"], c.text, re.IGNORECASE) for c in (clause, *behind[:1]))
+
+
+def _with_clause(
+    oracle: Oracle, clause: Clause | None, applies: Applies, tool: str, handoffs: Sequence[str], *, bears: bool
+) -> Oracle:
+    if clause is None:
         return oracle
-    text = shorten(clause.text, 160)
+    no = _ends("refused", "handed_off" if handoffs else "")
     if clause.kind == "handoff" and applies == "yes" and handoffs:
         person = CallRule(name=handoffs[0], instead=tuple(handoffs[1:]))
-        told = f"A clause wants a person here: {text}"
+        told = f"A clause wants a person here: {shorten(clause.text, 160)}"
         return replace(oracle, must_call=(person,), ends=("handed_off",), handoff_wanted=True, why=told)
     if clause.kind == "must_not" and applies == "yes" and tool in clause.tools:
-        never = (*oracle.must_not_call, CallRule(name=tool))
-        ends, told = _ends("refused", "handed_off" if handoffs else ""), f"A clause forbids this here: {text}"
-        return replace(oracle, must_call=(), must_not_call=never, ends=ends, handoff_wanted=None, why=told)
-    opened = f"Whether this was kept: {text}"
+        return _forbid(oracle, clause, tool, no)
     if clause.kind == "handoff":
-        return _widen(oracle, opened, ("handed_off",) if handoffs else ())
+        return _widen(oracle, _opened(clause), ("handed_off",) if handoffs else ())
     if clause.kind in ("must_not", "condition"):
-        wide = _widen(oracle, opened, ("refused", "handed_off") if handoffs else ("refused",))
-        return wide if _bears_on(clause, tool) else replace(wide, must_call=oracle.must_call)
-    return replace(oracle, open=(*oracle.open, opened))
+        wide, wanted = _widen(oracle, _opened(clause), no), oracle.handoff_wanted
+        return (
+            wide if bears else replace(wide, must_call=oracle.must_call, handoff_wanted=wanted or wide.handoff_wanted)
+        )
+    return replace(oracle, open=tuple(dict.fromkeys((*oracle.open, _opened(clause)))))
 
 
-def _bears_on(clause: Clause, tool: str) -> bool:
-    """Say whether a clause speaks of the tool's own deed, so that it may forbid the deed itself."""
-    said = {w.rstrip("s") for w in words(clause.text)}
-    mine = {w.rstrip("s") for w in name_words(tool) if len(w) > 3}
-    return tool in clause.tools or len(mine & said) >= min(2, len(mine))
+def _opened(clause: Clause) -> str:
+    return f"Whether this was kept: {shorten(clause.text, 160)}"
+
+
+def _forbid(oracle: Oracle, clause: Clause, tool: str, ends: tuple[End, ...]) -> Oracle:
+    never, told = CallRule(name=tool), f"A clause forbids this here: {shorten(clause.text, 160)}"
+    rules = (*oracle.must_not_call, never)
+    return replace(oracle, must_call=(), must_not_call=rules, ends=ends, handoff_wanted=None, why=told)
+
+
+def _bears_on(clause: Clause, focus: Focus, tools: Sequence[Tool]) -> bool:
+    """Say whether a clause speaks of the tool's own deed, so that it may forbid the deed itself.
+
+    It does when it names the tool, the first word of its name with another, all others, or one that
+    no other tool has, or an argument that the card says yes to; not when it forbids some other deed.
+    """
+    said, barred = words(_STATE.sub(" ", clause.text)), re.findall(_WORDS["forbids"], clause.text.lower())
+    parts = [w for w in name_words(focus.tool) if len(w) > 2 and w not in _WORDS["idle"]]
+    mine = [next((group for group in _WORDS["same"] if w in group), [w]) for w in parts]
+    if focus.tool in clause.tools or (clause.kind == "must_not" and barred and not _met(mine, barred)):
+        return focus.tool in clause.tools
+    theirs, hits = [w for t in tools if t.name != focus.tool for w in name_words(t.name)], _met(mine, said)
+    agreed = {w for name, value in focus.arguments.items() if value is True for w in name_words(name)}
+    named = len(hits) > 1 and (hits[0] == mine[0] or hits == mine[1:])
+    return named or len(_met(hits, theirs)) < len(hits) or not agreed.isdisjoint(words(clause.text))
+
+
+def _met(ways: Sequence[Sequence[str]], said: Sequence[str]) -> list[Sequence[str]]:
+    return [each for each in ways if any(_alike(w, s) for w in each for s in said)]
+
+
+def _alike(word: str, said: str) -> bool:
+    """Say whether a word that is said is a form of another: waive, waived; fee, fees."""
+    stem = word[:-1] if len(word) > 4 and word[-1] in "esy" else word
+    return said.startswith(stem) and len(said) - len(stem) <= (6 if len(stem) > 3 else 1)
 
 
 def _widen(oracle: Oracle, opened: str, ends: tuple[End, ...]) -> Oracle:
     """Add acceptable ends; what had to be done may then be left undone."""
+    both = {None, False, *([True] if "refused" in ends else ())}  # who refuses rightly need not hand over
     return replace(
-        oracle, ends=tuple(dict.fromkeys((*oracle.ends, *ends))), must_call=(), open=(*oracle.open, opened),
-        handoff_wanted=None if "handed_off" in ends and oracle.handoff_wanted is False else oracle.handoff_wanted,
+        oracle, ends=tuple(dict.fromkeys((*oracle.ends, *ends))), must_call=(), open=tuple(dict.fromkeys((*oracle.open, opened))),
+        handoff_wanted=None if "handed_off" in ends and oracle.handoff_wanted in both else oracle.handoff_wanted,
     )  # fmt: skip

@@ -22,11 +22,10 @@ from whilesim.core.seeds import between, derive, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import fold
 from whilesim.world.fitting import allows, fit
-from whilesim.world.kinds import Field, Kind, happened, is_number, partners, role_of
+from whilesim.world.kinds import ORDERED, Field, Kind, happened, is_number, partners, role_of
 
 ISO = re.compile(r"\d{4}-\d\d-\d\d")
 _AHEAD = {"flight", "flights", "slot", "appointment", "availability", "time", "argument", "check_in", "check_out"}
-_ORDERED = ("date", "future", "moment", "time", "expiry", "money", "small", "count", "percent")
 PERSONAL = ("first_name", "last_name", "full_name", "dob", "email", "phone", "username")
 _ALNUM = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
@@ -244,7 +243,7 @@ def set_apart(values: dict[str, Any], told: Mapping[str, Field], draw: Draw) -> 
                     set_apart(pair, {"start": inner, "end": inner}, draw)
                     first[inner.name], last[inner.name] = pair.values()
                 break
-            ordered = told[free[-1]].role in _ORDERED and type(first) is type(last)
+            ordered = told[free[-1]].role in ORDERED and type(first) is type(last)
             if first < last if ordered else first != last:
                 break
             swap = ordered and first > last and len(free) == 2 and allows(told[free[0]].schema, last)
