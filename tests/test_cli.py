@@ -153,6 +153,30 @@ def test_refill_plays_more_of_a_run_that_a_shell_made(run: Path) -> None:
     assert again.ledger.unjudged == 0
 
 
+def test_a_function_in_a_file_plays_and_refills_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("def agent(messages, tools):\n    return 'I am sorry, I cannot.'\n", encoding="utf-8")
+    for words in (
+        ("simulate", *GIVEN, "--situations", "2", "--agent", "mine.py:agent"),
+        ("grade", "run"),
+        ("refill", "run", "--rows", "1", "--agent", "mine.py:agent"),
+    ):
+        done = shell(*words)
+        assert done.exit_code == 0, done.output
+    assert {row.provenance.agent for row in ws.load("run").rows} == {"function:agent"}
+    done = shell("refill", "run")
+    assert "the agent 'function:agent' answered is not written down" in done.output
+
+
+@pytest.mark.parametrize("words", [("grade",), ("explain", "s0001/r0"), ("report",), ("export", "x.jsonl")])
+def test_a_run_in_which_no_conversation_ended_says_so(words: tuple[str, ...], tmp_path: Path) -> None:
+    for name in ("rows.jsonl", "log.jsonl"):
+        (tmp_path / name).touch()
+    done = shell(words[0], str(tmp_path), *words[1:])
+    assert done.exit_code == 2
+    assert "holds no rows: no conversation of a run has ended there" in done.output
+
+
 def test_refill_asks_where_a_model_answered_that_has_only_left_its_name(run: Path) -> None:
     data = ws.load(run)
     played = {**data.manifest.fingerprint, "agent": {"name": "openai:a"}, "customer": {"name": "openai:b"}}

@@ -265,6 +265,42 @@ def test_a_run_folder_loads_and_grades_from_the_shell(tmp_path: Path) -> None:
     assert ws.load(tmp_path).graded
 
 
+def test_a_misspelt_agent_leaves_no_folder(tmp_path: Path) -> None:
+    plan = ws.plan(tools=TOOLS, system_prompt=POLICY, situations=1)
+    with pytest.raises(ws.InputError, match="names no provider"):
+        ws.simulate("scriptd", plan=plan, run_dir=tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"situations": "lots"}, "situations='lots' leaves nothing to play"),
+        ({"situations": 2.5}, r"situations=2\.5 leaves nothing to play"),
+        ({"seed": "x"}, "seed='x' decides nothing"),
+        ({"seed": 2**63}, "seed=9223372036854775808 decides nothing"),
+    ],
+)
+def test_a_number_that_is_none_is_refused_in_words(wrong: Any, told: str) -> None:
+    with pytest.raises(ws.InputError, match=told):
+        ws.simulate(tools=TOOLS, system_prompt=POLICY, progress=False, **{"situations": 1, **wrong})
+
+
+def test_what_a_view_of_a_run_cannot_do_says_why(data: ws.Simulation, tmp_path: Path) -> None:
+    with pytest.raises(ws.RunError, match="are a part of a run, and nobody here can play more"):
+        data.kept.refill()
+    for view in (data.kept, data.dropped):
+        with pytest.raises(ws.InputError, match=r"a pair needs a kept and a dropped row.*data\.export"):
+            view.export(tmp_path / "dpo.jsonl", format="dpo")
+    assert data.export(tmp_path / "dpo.jsonl", format="dpo").format == "dpo"
+    with pytest.raises(ws.InputError, match="Did you mean 'rows'"):
+        data.refill(row=6)
+    with pytest.raises(ws.InputError, match=r"rows=2\.5 leaves nothing to play"):
+        data.refill(rows=2.5)  # type: ignore[arg-type]
+    with pytest.raises(ws.InputError, match=r"splits are 0\.2; they need shares"):
+        data.split(0.2)  # type: ignore[arg-type]
+
+
 def test_a_model_that_cannot_be_asked_leaves_no_file_open(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     closed: list[bool] = []
 
@@ -276,5 +312,7 @@ def test_a_model_that_cannot_be_asked_leaves_no_file_open(monkeypatch: pytest.Mo
     monkeypatch.setattr(playing, "Replies", Watched)
     plan = ws.plan(tools=demo_tools(), system_prompt=demo_policy(), situations=1)
     with pytest.raises(ws.InputError):
-        ws.simulate("nobody:model", plan=plan, run_dir=tmp_path, progress=False)
+        ws.simulate(
+            ws.Model("m", base_url="http://127.0.0.1:9"), plan=plan, run_dir=tmp_path, budget=ws.Budget(usd=1.0)
+        )
     assert closed == [True]

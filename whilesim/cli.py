@@ -106,7 +106,7 @@ def plan(
 @click.option(
     "--plan", "plan_file", type=_FILE, help="A plan that was saved, in place of the files and options of one."
 )
-@click.option("--agent", default="scripted", show_default=True, help='"provider:model", a litellm name, or scripted.')
+@click.option("--agent", default="scripted", show_default=True, help="provider:model, file.py:function or scripted.")
 @click.option("--customer", help="The customer's model; the agent's by default.")
 @click.option("--base-url", help="Address of an OpenAI-compatible server for --agent.")
 @_situations
@@ -135,7 +135,7 @@ def simulate(plan_file: str | None, agent: str, base_url: str | None, as_json: b
 
     chosen = {name: options.pop(name) for name in ("policy_file", "tools_file", "situations", "seed")}
     made = _read_plan(plan_file) if plan_file else _make_plan(**chosen)
-    player: Any = Model(agent, base_url=base_url) if base_url else agent
+    player: Any = Model(agent, base_url=base_url) if base_url else _player(agent)
     data = play(player, plan=made, **options)
     show(_counts(data), repr(data), as_json=as_json)
 
@@ -183,7 +183,8 @@ def refill(
     """
     from whilesim.refilling import reopen
 
-    data = reopen(_load(run), agent, base_url=base_url, **how).refill(rows, kept)
+    player = _player(agent) if agent and not base_url else agent
+    data = reopen(_load(run), player, base_url=base_url, **how).refill(rows, kept)
     show(_counts(data), f"{data.ledger}\n{data.certificate}", as_json=as_json)
 
 
@@ -329,6 +330,13 @@ def _make_plan(policy_file: str | None, tools_file: str | None, situations: str,
     except InputError as error:
         raise InputError(f"--tools {tools_file}: {error}") from error
     return make_plan(tools=tools, system_prompt=text, situations=many, **options)
+
+
+def _player(agent: str) -> Any:
+    """Return the function that ``file.py:function`` names; what names a model, as it is."""
+    from whilesim.evals.agents import load_agent
+
+    return agent if "/" in agent and ".py:" not in agent else load_agent(agent)
 
 
 def _load(run: str) -> Any:

@@ -11,7 +11,7 @@ from whilesim import __version__
 from whilesim.cards.plan import Plan
 from whilesim.chat.endpoint import Endpoint, identify, is_client
 from whilesim.chat.messages import Failure, Message, Trace
-from whilesim.chat.models import Chat, Model
+from whilesim.chat.models import Chat, Model, resolve_model
 from whilesim.chat.preflight import preflight
 from whilesim.chat.replies import Replies
 from whilesim.chat.throttle import Budget, Throttle
@@ -59,11 +59,12 @@ class How:
 async def play_plan(plan: Plan, cast: Cast, how: How, *, wave: int = 0) -> Sequence[Row]:
     """Play a plan's cards and return their rows, in card order, then rollout."""
     throttle = Throttle(concurrency=how.concurrency, budget=how.budget, deadline=DEADLINE + 5, seed=plan.seed)
+    models = {role: resolve_model(model) for role, model in cast.models.items()}  # a misspelt one leaves no folder
     with Journal(how.run_dir, fingerprint=_fingerprint(plan, cast, how)) as journal:
-        replies = Replies(os.path.join(how.run_dir, "replies.sqlite")) if how.run_dir and cast.models else None
+        replies = Replies(os.path.join(how.run_dir, "replies.sqlite")) if how.run_dir and models else None
         chats: dict[str, Endpoint] = {}
         try:
-            for role, model in cast.models.items():  # one that cannot be asked leaves nothing open
+            for role, model in models.items():  # one that cannot be asked leaves nothing open
                 chats[role] = Endpoint(model, throttle=throttle, replies=replies)
             return await _play_all(plan, cast, chats, how, journal, throttle, wave)
         finally:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import combinations
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 from whilesim.cards.plan import Plan
 from whilesim.cards.planning import load_plan, write_wave
@@ -56,7 +57,7 @@ def refiller(plan: Plan, cast: Cast, how: How) -> Callable[[Simulation, int | No
 
 def reopen(
     data: Simulation,
-    agent: str | None = None,
+    agent: Any = None,
     customer: str | None = None,
     *,
     base_url: str | None = None,
@@ -66,7 +67,7 @@ def reopen(
     """Return a run that was loaded from its folder, ready to be refilled.
 
     Args:
-        agent, customer: Models; those that the run names by default.
+        agent, customer: Models, or the function that the agent was; those that the run names by default.
         base_url: Address of the agent's server, as it was given to ``simulate``.
         rubric: Path of the rubric that the run was graded with; None for the built-in one.
         judge: The model that read it.
@@ -86,9 +87,10 @@ def reopen(
         raise InputError(msg)
     name, other = agent or models["agent"], customer or models["customer"]
     for role, known in (("agent", agent or base_url), ("customer", customer or other == name)):
-        if not known and isinstance(data.manifest.fingerprint.get(role), Mapping):
+        function = str(models.get(role)).startswith("function:")
+        if not known and (function or isinstance(data.manifest.fingerprint.get(role), Mapping)):
             msg = f"where the {role} {models[role]!r} answered is not written down. Type --{role} to name a model at its provider"
-            raise InputError(msg + (", or --base-url as it was given to simulate." if role == "agent" else "."))
+            raise InputError(msg + (", file.py:function, or --base-url as it was." if role == "agent" else "."))
     player = Model(str(name), base_url=base_url) if base_url else name
     cast = run(find_cast(player, None if other == name else other))
     how = How(counts["rollouts"], counts["turns"], 64, None, None, str(folder))

@@ -19,6 +19,11 @@ from whilesim.world.mock import Focus
         ("send_certificate", "Send it.", "certificate", "my certificate", "send me a certificate"),
         ("book_table", "Book a table.", "table", "my table", "book a table"),
         ("post_void", "Void a payment", "void", "my void", "void a payment"),
+        ("take_deposit", "Charge a deposit to the card.", "owner", "my owner O1", "take the deposit for my owner O1"),
+        ("resend_invoice", "E-mail an invoice again", "invoice", "my invoice I1", "resend my invoice I1"),
+        ("frobnicate_line", "Frobnication of a line.", "line", "my line L1", "frobnicate my line L1"),
+        ("compensation_status", "Money.", "line", "my line L1", "help me with my line L1"),
+        ("mark_deceased", "Record that a pet has died.", "pet", "my pet P1", "mark my pet P1 as deceased"),
         ("newapi_for_url", "This is a subfunction.", "url", "my url u.example", "help me with my url u.example"),
         (
             "sync_ask_for_approval",

@@ -149,6 +149,14 @@ def test_an_unreadable_line_among_others_costs_its_row_only(tmp_path):
     assert lines(tmp_path) == ["a", "b", "c"]
 
 
+def test_a_folder_without_rows_is_no_other_run_s(tmp_path):
+    Journal(tmp_path, fingerprint={"agent": "scriptd"}).close()
+    with Journal(tmp_path, fingerprint={"agent": "scripted"}) as journal:
+        journal.append(row("a"))
+    with pytest.raises(InputError, match="'scripted' is now 'scriptd'"):
+        Journal(tmp_path, fingerprint={"agent": "scriptd"})
+
+
 def test_a_second_writer_is_told_to_wait(tmp_path):
     with Journal(tmp_path), pytest.raises(RunError, match=r"another run is writing to .* choose another run_dir"):
         Journal(tmp_path)

@@ -13,6 +13,7 @@ from whilesim.cards.cards import Card
 from whilesim.cards.personas import Persona
 from whilesim.chat.messages import Message, Trace
 from whilesim.conversations.arguments import Known
+from whilesim.conversations.players import Context
 from whilesim.conversations.reading import read_reply
 from whilesim.conversations.rollout import Case, Stage, play
 from whilesim.conversations.said import mend, slips_of
@@ -178,6 +179,7 @@ def test_trouble_is_read_from_a_reply(reply: str, trouble: str | None) -> None:
 
 ORDER = {"type": "string", "description": "The order id, such as '#W0000000'."}
 ITEM = {"type": "string", "description": "The item id, such as '6086499569'."}
+BY = {"type": "object", "oneOf": [{"type": "object", "properties": {n: {"type": "string"}}, "required": [n]} for n in ("vat_id", "email")]}  # fmt: skip
 REASON = {"type": "string", "description": "The reason, should be either 'no longer needed' or 'ordered by mistake'."}
 
 
@@ -208,6 +210,11 @@ REASON = {"type": "string", "description": "The reason, should be either 'no lon
         ("My zip code is 37246, the item is 5179405618", "item_id", ITEM, "5179405618"),
         ("I'm ready to take this to your management", "order_id", ORDER, None),
         ("my phone number is 555-478-9014", "line_id", {}, None),
+        ("It hasn't been opened.", "opened", {"type": "boolean"}, False),
+        ("The deposit hasn't been paid yet.", "deposit_paid", {"type": "boolean"}, False),
+        ("The deposit has been paid.", "deposit_paid", {"type": "boolean"}, True),
+        ("The move out is on 2026-03-06.", "move_out_on", {}, "2026-03-06"),
+        ("You'll find it under 555-0182 or a@b.co.", "by", BY, {"email": "a@b.co"}),
         ("The contract ends on 2026-04-04 The new plan would be Pro", "plan_id", {}, None),
     ],
 )  # fmt: skip
@@ -298,3 +305,13 @@ def test_a_second_request_is_answered_by_the_rule_it_is_about() -> None:
 )
 def test_a_customer_that_is_told_a_rule_has_not_been_asked(heard: str, asked: bool) -> None:
     assert (re.search(_ASKS, heard) is not None) is asked
+
+
+@pytest.mark.parametrize("asked", ["Could you tell me the postcode?", "I need your postal code, please."])
+def test_a_customer_shares_what_it_has_under_another_word(asked: str) -> None:
+    card = replace(CARD, facts={"name": "Ann Lee", "zip": "27668", "zip code": "27668"})
+    said = [Message(role="user", content=CARD.opening), Message(role="assistant", content=asked)]
+    context = Context(tools=(), case="s0001", seed=1, answer=lambda call: "")
+    answer = asyncio.run(ScriptedCustomer().speak(card, said, context)).text
+    assert answer.count("27668") == 1
+    assert "Ann" not in answer

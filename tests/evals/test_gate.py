@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
-from shop import careless_agent, shop_agent, ticket
+from shop import STARTER, careless_agent, shop_agent, ticket
 
 import whilesim as ws
 from whilesim.cli import main
@@ -20,10 +20,17 @@ from whilesim.evals.plugin import _play
 
 QUIET = ws.EvalOptions(floors=False, progress=False)
 UNVERIFIED = {"order_id": "84920", "verified": False}
+TOOLS = STARTER / "tools.json"
 
 
 def result(agent: Any = shop_agent, count: int = 3, **changes: Any) -> Any:
     return ws.evaluate(agent, [ticket(n + 1, **changes) for n in range(count)], options=QUIET)
+
+
+def calls_and_speaks(user_message: str, context: Any, trace: Any) -> str:
+    for name in ("lookup_order", "cancel_order"):
+        context.call(name, {"order_id": "84920"})
+    return "Your order is cancelled."
 
 
 def test_a_good_run_passes_and_prints_the_resolution() -> None:
@@ -88,6 +95,56 @@ def test_a_threshold_outside_the_interval_is_decided() -> None:
 def test_a_threshold_that_is_none_is_refused(more: Any, match: str) -> None:
     with pytest.raises(InputError, match=match):
         ws.gate(result(count=1), **more)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"expected_final_state": {"ordre": {"84920": {"status": "cancelled"}}}}, "the final state holds no 'ordre'"),
+        (
+            {"expected_final_state": {}, "expected_tools": [], "must_not_do": []},
+            "the ticket expects no tools, no final state and no hand-off, and names no rule",
+        ),
+    ],
+)
+def test_a_ticket_that_decides_nothing_fails_the_gate(changes: dict[str, Any], why: str) -> None:
+    called = ws.evaluate(calls_and_speaks, [ticket(1, **changes), ticket(2)], tools=TOOLS, options=QUIET)
+    report = hold(called)
+    assert not report.passed
+    assert {i: reason.split(". ")[0] for i, reason in report.reasons.items()} == {
+        "CS-001": f"could not be decided: {why}"
+    }
+
+
+def test_a_share_of_tickets_to_pass_can_be_asked_and_a_trivial_agent_that_reaches_it_is_named(tmp_path: Path) -> None:
+    told = [ticket(1), ticket(2, expected_tools=["transfer_to_human"], expected_final_state={}, handoff=True)]
+    with pytest.warns(UserWarning, match="always_handoff passes 1 of 2"):
+        lazy = ws.evaluate("do_nothing", told, options=ws.EvalOptions(progress=False, run_dir=tmp_path))
+    lines = ws.gate(lazy, resolution=0.0).lines
+    assert lines[1].endswith("against 0: above it; always_handoff reaches it too, with 0.50")
+    assert lines[2] == "passed       0.00 [0.00..0.66], not asked; no ticket passed; always_handoff 0.50"
+    report = hold(lazy, passed=1.0)
+    assert report.lines[2].endswith("against 1: 2 trials are below it; no ticket passed")
+    assert report.reasons["CS-001"].startswith("resolution 0: order_status is ")
+    assert report.reasons["CS-001"].endswith("; tool_accuracy 0: lookup_order, cancel_order not called")
+    assert hold(result(), passed=1.0).passed
+    assert "reaches" not in str(hold(lazy, resolution=0.9))
+    assert shell("gate", str(tmp_path), "--min-passed", "0.4").exit_code == 1
+    assert "1.5 is not in the range 0<=x<=1" in shell("gate", str(tmp_path), "--min-passed", "1.5").output
+
+
+def test_a_runs_folder_is_held_as_it_was_played_and_whole(tmp_path: Path) -> None:
+    ws.evaluate(
+        shop_agent, [ticket(1), ticket(2)], options=ws.EvalOptions(floors=False, progress=False, run_dir=tmp_path)
+    )
+    refused = shell("gate", str(tmp_path), "--agent", "do_nothing", "--trials", "3", "--min-policy", "1")
+    assert refused.exit_code == 2
+    assert "played already, so nothing would read --agent, --trials." in refused.output
+    traces = tmp_path / "traces.jsonl"
+    traces.write_text(traces.read_text().splitlines()[0] + "\n")
+    cut = shell("gate", str(tmp_path))
+    assert cut.exit_code == 2
+    assert "are not those that its scores.json counts: it was cut, or changed. Evaluate again" in cut.output
 
 
 def test_ci_gets_junit_and_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,6 +222,41 @@ def test_pytest_has_one_test_per_ticket_and_goes_red(
     assert "1 passed, 2 deselected" in capsys.readouterr().out
 
 
+def test_what_spoils_every_ticket_is_told_without_a_traceback_and_tried_once(
+    tmp_path: Path, suite: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "none.py").write_text("open('loaded', 'a').write('x')\n")
+    assert run_pytest(tmp_path, "--whilesim-suite", str(suite), "--whilesim-agent", "none.py:agent") == 1
+    told = capsys.readouterr().out
+    assert "3 failed" in told
+    assert "the agent 'none.py:agent' cannot be loaded: none.py holds no 'agent'" in told
+    assert "Traceback" not in told
+    assert "load_agent" not in told
+    assert (tmp_path / "loaded").read_text() == "x"
+
+
+def test_pytest_can_ask_that_each_ticket_is_passed(
+    tmp_path: Path, suite: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = ["--whilesim-suite", str(suite), "--whilesim-agent", "do_nothing"]
+    assert run_pytest(tmp_path, *given) == 0
+    assert run_pytest(tmp_path, *given, "--whilesim-passed") == 1
+    assert "tool_accuracy 0: lookup_order, cancel_order not called" in capsys.readouterr().out
+
+
+def test_what_an_agent_prints_does_not_spoil_the_json(tmp_path: Path, suite: Path) -> None:
+    script = tmp_path / "loud.py"
+    script.write_text(
+        "print('LOADED')\nfrom shop import shop_agent\ndef agent(user_message, context, trace):\n"
+        "    print('ASKED')\n    return shop_agent(user_message, context, trace)\n"
+    )
+    told = shell("gate", str(suite), "--agent", f"{script}:agent", "--no-floors", "--json")
+    assert json.loads(told.stdout)["passed"] is True
+    assert "LOADED\nASKED\n" in told.stderr
+
+
 GRAPH = """
 class Graph:  # it runs tools of its own, so nobody here sees what became of the order
     def invoke(self, given):
@@ -179,7 +271,9 @@ def test_a_resolution_that_nobody_can_tell_does_not_pass_as_one(tmp_path: Path) 
     given = {"policy": None, "tools": None, "rubric": None, "judge": None, "trials": 1}
     given["agent"] = f"{tmp_path / 'graph.py'}:graph"
     suite = [ticket(1), ticket(2, expected_final_state={})]
-    asked = SimpleNamespace(**{f"whilesim_{n}": v for n, v in {**given, "suite": suite, "resolution": 0.5}.items()})
+    asked = SimpleNamespace(
+        **{f"whilesim_{n}": v for n, v in {**given, "suite": suite, "resolution": 0.5, "passed": False}.items()}
+    )
     assert _play(asked) == {"CS-001": "resolution could not be scored: nobody reported a final state"}
 
 

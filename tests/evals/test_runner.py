@@ -17,8 +17,9 @@ from judges import Ruled, Scripted
 from shop import STARTER, shop_agent, ticket
 
 import whilesim as ws
+from whilesim.conversations import players
 from whilesim.conversations.intent import asks_person
-from whilesim.core.errors import InputError
+from whilesim.core.errors import InputError, RunError
 from whilesim.evals.agents import load_agent
 from whilesim.evals.results import load_result
 from whilesim.evals.sandbox import open_sandbox
@@ -28,6 +29,7 @@ from whilesim.showcase import demo_policy, demo_tools
 from whilesim.situations.policy import Policy
 
 QUIET = ws.EvalOptions(floors=False, progress=False)
+RULE = "refund_without_verification"
 TOOLS = json.loads((STARTER / "tools.json").read_text())
 
 
@@ -106,6 +108,7 @@ class Handler(BaseHTTPRequestHandler):
             for n in ("lookup_order", "cancel_order")
         ]
         told = {"reply": "Done.", "tool_calls": calls, "final_state": {"order_status": "cancelled"}}
+        told = {"CS-003": {}, "CS-004": {"reply": "Done."}}.get(asked["ticket_id"], told)
         body = b"<html>" if asked["ticket_id"] == "CS-002" else json.dumps(told).encode()
         self.send_response(200)
         self.end_headers()
@@ -119,11 +122,13 @@ def test_a_rest_address_is_an_agent() -> None:
     server = HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        result = run(f"http://127.0.0.1:{server.server_port}/chat?token=secret", ticket(1), ticket(2))
+        result = run(f"http://127.0.0.1:{server.server_port}/chat?token=secret", *map(ticket, (1, 2, 3, 4)))
     finally:
         server.shutdown()
         server.server_close()
-    good, bad = result.traces
+    good, bad, mute, brief = result.traces
+    assert "the agent returned {}" in mute.failure
+    assert (brief.scores["resolution"], brief.reasons["resolution"]) == (None, "nobody reported a final state")
     assert result.run["agent"] == "http://127.0.0.1/chat"
     assert good.passed
     assert "did not answer with JSON" in bad.failure
@@ -226,6 +231,80 @@ def test_an_agent_that_returns_none_or_raises_spoils_its_own_tickets_only() -> N
     assert result.traces[0].scores["policy"] is None
     with pytest.raises(ws.GateFailed, match=r"(?s)CS-001 .*returned None.*CS-002 .*KeyError"):
         ws.gate(result)
+
+
+@pytest.mark.parametrize(
+    ("agent", "why"),
+    [
+        (lambda messages, context: "", "the agent returned no word for the customer"),
+        (lambda messages, context: {"content": " "}, "the agent returned no word for the customer"),
+        (lambda user_message, context, trace: "", "the agent returned ''. Return"),
+        (lambda user_message, context, trace: {"message": "Hi"}, "the agent returned {'message': 'Hi'}. Return"),
+    ],
+)
+def test_an_agent_that_says_nothing_fails(agent: Any, why: str) -> None:
+    result = run(agent, ticket(must_not_do=[RULE]))
+    assert result.traces[0].passed is False
+    assert why in result.traces[0].failure
+    with pytest.raises(ws.GateFailed, match="policy could not be scored: agent player: the agent returned"):
+        ws.gate(result)
+
+
+def hangs(messages: Any, context: Any) -> str:
+    threading.Event().wait(60)
+    return "Too late."
+
+
+async def sleeps(messages: Any, context: Any) -> str:
+    await asyncio.sleep(60)
+    return "Too late."
+
+
+@pytest.mark.parametrize("agent", [hangs, sleeps])
+def test_an_agent_that_hangs_fails_when_patience_ends(agent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(players, "PATIENCE", 0.2)
+    result = run(agent, ticket(1), ticket(2))
+    assert [t.passed for t in result.traces] == [False, False]
+    assert result.traces[0].failure == "agent player: the function gave no answer in 0.2 seconds."
+    left = [t for t in threading.enumerate() if not t.daemon]  # none that the process would wait for
+    assert left == [threading.main_thread()]
+
+
+def interrupts(messages: Any, context: Any) -> str:
+    raise KeyboardInterrupt
+
+
+async def interrupts_later(messages: Any, context: Any) -> str:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("agent", [interrupts, interrupts_later])
+def test_a_keyboard_interrupt_of_an_agent_s_ends_the_run(agent: Any) -> None:
+    with pytest.raises(RunError, match="the function raised KeyboardInterrupt"):
+        run(agent, ticket(1), ticket(2))
+
+
+def fails(messages: Any, context: Any) -> str:
+    pytest.fail("of the agent's own")
+
+
+def ends(messages: Any, context: Any) -> str:
+    raise StopIteration
+
+
+def cancels(messages: Any, context: Any) -> str:
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(
+    ("agent", "name"), [(fails, "Failed"), (ends, "RuntimeError: StopIteration()"), (cancels, "CancelledError")]
+)
+def test_whatever_an_agent_raises_is_a_failure_of_its_ticket(agent: Any, name: str) -> None:
+    if agent is cancels and sys.version_info < (3, 11):
+        pytest.skip("a task cannot tell there whether it was cancelled")
+    (trace,) = run(agent).traces
+    assert trace.failure.startswith(f"agent player: the function raised {name}")
+    assert trace.passed is False
 
 
 def test_follow_ups_are_said_in_order_and_a_persona_is_played() -> None:
@@ -410,11 +489,35 @@ def test_a_frozen_protocol_is_held_to(tmp_path: Path) -> None:
             {"tools": TOOLS[1:]},
             "expects the tool 'lookup_order', and there is no such tool.*Did you mean 'lookup_charge'",
         ),
+        (
+            {"tools": TOOLS, "options": ws.EvalOptions(rules={RULE: {"never": "issue_refnd"}})},
+            "ticket 'CS-001': the rule 'refund_.*' names the tool 'issue_refnd', and there is no such.*Did you mean 'issue_refund'",
+        ),
+        (
+            {
+                "tools": TOOLS,
+                "options": ws.EvalOptions(rules={RULE: {"when_tool": "issue_*", "before": "lokup_order"}}),
+            },
+            "names the tool 'lokup_order', and there is no such tool",
+        ),
     ],
 )
 def test_what_cannot_be_run_is_refused_before_it_is(more: dict[str, Any], match: str) -> None:
     with pytest.raises(InputError, match=match):
         run(shop_agent, **more)
+
+
+def test_a_pattern_that_no_tool_of_this_agent_bears_is_a_rule_all_the_same() -> None:
+    options = ws.EvalOptions(rules={RULE: {"never": "delete_*"}}, floors=False, progress=False)
+    assert run("do_nothing", tools=TOOLS, options=options).traces[0].scores["policy"] == 1.0
+
+
+def test_an_expected_argument_that_the_tool_does_not_take_is_refused() -> None:
+    told = ticket(expected_arguments={"cancel_order": {"ordr_id": "84920"}})
+    with pytest.raises(
+        InputError, match=r"gives cancel_order 'ordr_id', and it takes no such.*Did you mean 'order_id'"
+    ):
+        run(shop_agent, told, tools=TOOLS)
 
 
 def test_records_of_an_unknown_kind_are_refused() -> None:
@@ -449,6 +552,8 @@ def test_an_agent_is_loaded_from_a_module_or_a_script(tmp_path: Path) -> None:
         assert load_agent(name) == name
     with pytest.raises(InputError, match="the agent 'shop:nobody' cannot be loaded: shop holds no 'nobody'"):
         load_agent("shop:nobody")
+    with pytest.raises(InputError, match=r"names a file, and no function in it\. Type eval/agent\.py:function"):
+        load_agent("eval/agent.py")
     with pytest.raises(InputError, match="cannot be loaded: ModuleNotFoundError: No module named 'nowhere'"):
         load_agent("nowhere:agent")
     script.write_text("def agent(:")

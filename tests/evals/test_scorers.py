@@ -49,7 +49,9 @@ def test_the_right_tool_on_the_wrong_order_is_no_hit() -> None:
     wrong = trace({"name": "issue_refund", "arguments": {"order_id": "84921"}})
     right = trace({"name": "issue_refund", "arguments": {"order_id": "#84920", "amount": 3}})
     assert score_tools(wrong, told).value == 0.0
-    assert score_tools(wrong, told).why == "called with other arguments"
+    why = "called with other arguments: issue_refund.order_id is '84921' and not '84920'"
+    assert score_tools(wrong, told).why == why
+    assert score_tools(trace(), told).why == "issue_refund not called"
     assert score_tools(right, told).value == 1.0
 
 
@@ -80,6 +82,32 @@ def test_records_and_paths_may_be_expected() -> None:
     state = {"order": {"84920": {"status": "cancelled", "total": 5.0}}}
     whole = one(expected_final_state={"order": {"84920": {"status": "cancelled"}}, "order.84920.total": 5})
     assert score_resolution(trace(state=state, of="world"), whole).value == 1.0
+
+
+def test_a_wrong_record_is_told_by_the_place_that_differs() -> None:
+    state = {"order": {"7": {"status": "open"}, "84920": {"status": "shipped", "lines": {"a": 1}}}}
+    wanted = one(expected_final_state={"order": {"84920": {"lines": {"a": 1}, "status": "cancelled"}}})
+    why = "order.84920.status is 'shipped' and not 'cancelled'"
+    assert score_resolution(trace(state=state, of="world"), wanted).why == why
+    absent = one(expected_final_state={"order": {"9": {"status": "cancelled"}}})
+    assert score_resolution(trace(state=state, of="world"), absent).why.startswith("order.9 is None and not")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("order.9.status", 0.0, "order.9.status is None and not 'open'"),  # nobody made that record
+        ("ordre.7.status", None, "the final state holds no 'ordre.7.status'"),
+        ("order.7.statsu", None, "the final state holds no 'order.7.statsu'"),
+        ("ordre", None, "the final state holds no 'ordre'. Did you mean 'order'?"),
+    ],
+)
+def test_a_record_that_is_not_there_is_decided_and_a_kind_that_cannot_be_is_not(
+    key: str, value: float | None, why: str
+) -> None:
+    state = {"order": {"7": {"status": "open"}, "8": {"status": "open"}}}
+    scored = score_resolution(trace(state=state, of="world"), one(expected_final_state={key: "open"}))
+    assert (scored.value, scored.why) == (value, why)
 
 
 def test_what_a_ticket_does_not_ask_for_is_not_scored() -> None:

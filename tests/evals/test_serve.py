@@ -99,14 +99,15 @@ def test_litellm_talks_to_it() -> None:
 def test_what_cannot_be_answered_says_why(body: bytes, status: int, match: str) -> None:
     import aiohttp
 
-    async def ask() -> tuple[int, str]:
+    async def ask() -> tuple[int, dict[str, Any]]:
         async with serving(AGENTS) as url, aiohttp.ClientSession() as session:
             answer = await session.post(f"{url}/chat/completions", data=body)
-            return answer.status, (await answer.json())["error"]["message"]
+            return answer.status, (await answer.json())["error"]
 
-    found, message = asyncio.run(ask())
+    found, error = asyncio.run(ask())
     assert found == status
-    assert match in message
+    assert match in error["message"]
+    assert error["type"] == ("server_error" if status == 500 else "invalid_request_error")
 
 
 def test_requests_with_the_same_words_at_the_same_time_do_not_mix() -> None:

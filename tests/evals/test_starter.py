@@ -103,6 +103,16 @@ def test_the_generated_gate_passes_our_agent_and_no_agent_that_does_nothing(begu
     assert "against 0.5" in done.output
 
 
+def test_the_workflow_keeps_what_the_gate_wrote_and_says_whose_agent_was_tested(begun: Path) -> None:
+    flow = yaml.safe_load(Path(".github/workflows/support-agent-eval.yml").read_text())
+    *_, held, kept, told = flow["jobs"]["eval"]["steps"]
+    assert f"--run-dir {kept['with']['path']} " in held["run"]
+    assert kept["uses"].startswith("actions/upload-artifact@")
+    assert (kept["if"], told["if"]) == ("${{ !cancelled() }}",) * 2  # where the gate failed, too
+    assert told["env"] == {"OURS": "${{ secrets.AGENT_SANDBOX_URL == '' }}"}
+    assert told["run"].startswith('if [ "$OURS" = true ]; then echo "::warning::no AGENT_SANDBOX_URL')
+
+
 def test_the_commands_of_the_tutorial_run(begun: Path) -> None:
     frozen = CliRunner().invoke(main, ["eval", *GIVEN, "--freeze", "protocol.json"])
     assert frozen.exit_code == 0, frozen.output

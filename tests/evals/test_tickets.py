@@ -51,11 +51,24 @@ def test_all_faulty_lines_are_told_at_once(tmp_path: Path) -> None:
         load_tickets(path)
 
 
-def test_an_unknown_field_warns_with_the_nearest() -> None:
-    with pytest.warns(
-        UserWarning, match=r"ticket 1: the field 'expected_tool' is unknown.*did you mean 'expected_tools'"
-    ):
-        load_tickets([{**ticket(), "expected_tool": ["x"]}])
+@pytest.mark.parametrize(
+    ("field", "meant"),
+    [
+        ("expected_tool", "expected_tools"),
+        ("must_no_do", "must_not_do"),
+        ("followups", "follow_ups"),
+        ("hand_off", "handoff"),
+    ],
+)
+def test_a_misspelt_field_is_refused_with_the_nearest(field: str, meant: str) -> None:
+    with pytest.raises(InputError, match=f"ticket 1: the field '{field}' is unknown. Did you mean '{meant}'"):
+        load_tickets([{**ticket(), field: ["x"]}])
+
+
+@pytest.mark.parametrize("field", ["channel", "source_id", "ticket_type", "customer_name"])
+def test_a_column_of_the_users_own_is_left_out_with_a_warning(field: str) -> None:
+    with pytest.warns(UserWarning, match=f"ticket 1: the field '{field}' is unknown and was left out; the fields are"):
+        assert len(load_tickets([{**ticket(), field: "x"}])) == 1
 
 
 def test_a_csv_reads_lists_and_json_and_leaves_out_an_empty_row(tmp_path: Path) -> None:
@@ -166,6 +179,20 @@ def test_a_failing_trace_becomes_a_ticket_with_the_customers_words() -> None:
     assert (made.user_message, made.follow_ups, made.source) == ("Hi", ("Cancel it",), "CS-9")
     with pytest.raises(InputError, match="the trace of 'x' holds no word of a customer"):
         load_tickets([AgentTrace("x")])
+
+
+def test_the_traces_of_a_runs_folder_become_tickets(tmp_path: Path) -> None:
+    AgentTrace("CS-9", turns=[{"role": "user", "content": "Hi"}]).save(tmp_path / "traces.jsonl")
+    (made,) = load_tickets(tmp_path / "traces.jsonl")
+    assert (made.ticket_id, made.user_message) == ("CS-9-trial0", "Hi")
+
+
+@pytest.mark.parametrize(
+    "turn", [{"role": "user"}, "hi", {"role": "user", "content": [{"text": "hi"}]}, {"content": None}]
+)
+def test_a_trace_that_is_written_otherwise_is_refused_in_words(turn: Any) -> None:
+    with pytest.raises(InputError, match="the trace of 'x' holds no word of a customer"):
+        load_tickets([AgentTrace("x", turns=[turn])])
 
 
 def test_a_hand_off_that_is_not_wanted_is_saved(tmp_path: Path) -> None:

@@ -261,3 +261,31 @@ def test_done_is_a_claim_in_any_words(said, claims):
     ]
     found = [f.check for f in run_checks(messages, tools=demo_tools())]
     assert ("claimed_action_without_call" in found) is claims
+
+
+def test_an_invented_tool_is_named_before_what_follows_from_it():
+    policy = {"role": "system", "content": "Ask for a yes before you change anything."}
+    asked = [policy, {"role": "user", "content": "Fix it."}, *call("reboot_grid", "ok", grid_id="G-77")]
+    assert run_checks(asked, tools=demo_tools())[0].check == "unknown_tool"
+
+
+def test_two_calls_with_one_id_have_a_reply_each():
+    turn = call("get_plan", "{}")
+    turn[0]["tool_calls"] *= 2
+    found = run_checks([{"role": "user", "content": "Hi."}, turn[0], turn[1], turn[1]])
+    assert "unanswered_call" not in {f.check for f in found}
+    assert "unanswered_call" in {f.check for f in run_checks([{"role": "user", "content": "Hi."}, *turn])}
+
+
+@pytest.mark.parametrize(
+    ("turns", "empty"),
+    [
+        (("Hi.", "lam", "What?", "lam"), 1),
+        (("Hi.", "x" * 200_000), 1),
+        (("Hi.", "I can help. " * 400), 1),
+        (("Hi.", "Yes.", "And now?", "Yes."), 0),
+        (("Hi.", "| a | b |\n|---|---|\n" + "".join(f"| {n} | {n * n} |\n" for n in range(80))), 0),
+    ],
+)
+def test_babble_is_no_reply(turns, empty):
+    assert sum(f.check == "empty_reply" for f in run_checks(talk(*turns))) == empty

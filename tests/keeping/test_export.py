@@ -152,7 +152,7 @@ def test_kto_labels_how_a_kept_row_ended_and_where_a_dropped_one_went_wrong(data
     assert len(loaded(done.path, tmp_path)) == 4
 
 
-def test_kto_labels_the_turn_that_an_oracle_forbids_and_the_end_where_something_is_missing(make, tmp_path):
+def test_kto_labels_the_turn_that_an_oracle_forbids_and_none_where_a_call_is_missing(make, tmp_path):
     from whilesim.world.oracle import CallRule, Oracle
 
     forbidden = Oracle(must_not_call=(CallRule(name="cancel_order"),), why="It has shipped.")
@@ -164,11 +164,12 @@ def test_kto_labels_the_turn_that_an_oracle_forbids_and_the_end_where_something_
             make.row(card="s3", oracle=missing, findings=[make.finding("broke_persona", index=1)]),
         ]
     ).grade()
-    found = {line["row"]: line for line in lines(data.export(tmp_path / "kto.jsonl", format="kto").path)}
+    done = data.export(tmp_path / "kto.jsonl", format="kto")
+    found = {line["row"]: line for line in lines(done.path)}
     assert found["s1/r0"]["completion"][0]["tool_calls"][0]["function"]["name"] == "cancel_order"
     assert (found["s1/r0"]["label"], found["s1/r0"]["rule"]) == (False, "oracle:must_not_call")
-    assert found["s2/r0"]["completion"][0]["content"] == "Order W2210 is cancelled."
-    assert "s3/r0" not in found
+    assert set(found) == {"s1/r0"}  # the last words of the others may be right
+    assert done.left_out["rows dropped for no turn of the agent's"] == 2
 
 
 def test_rl_gives_each_card_once_with_its_oracle(data, tmp_path):

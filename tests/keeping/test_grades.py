@@ -267,3 +267,9 @@ def test_a_simulation_is_refilled_and_graded_the_same_way(make):
     assert sorted(judge.asked) == ["s001/r0", "w0/r0", "w1/r0", "w2/r0"]
     assert (data.ledger.planned, data.ledger.kept, data.ledger.failed) == (5, 4, 1)
     assert data.pass_at.left_out[1] == 0
+
+
+def test_a_rubric_that_nobody_reads_is_not_passed_over_in_silence(make):
+    with pytest.warns(UserWarning, match="a rubric is read by a judge, and there is none"):
+        data = Simulation([make.row()]).grade(rubric=RUBRIC)
+    assert data.kept.rows[0].verdict.rule == "unopposed"

@@ -137,10 +137,15 @@ def test_a_torn_last_line_is_no_row_and_a_broken_one_is_named(data, tmp_path):
 
 
 def test_what_is_no_run_is_refused_in_words(tmp_path):
-    with pytest.raises(InputError, match=r"holds no rows\.jsonl"):
+    with pytest.raises(InputError, match="holds no rows: no conversation of a run has ended there"):
         load(tmp_path)
     with pytest.raises(InputError, match=r"there is no folder '\./nowhere'"):
         load("./nowhere")
+
+
+def test_an_empty_view_that_was_saved_is_loaded(data, tmp_path):
+    data.filter(lambda _: False).save(tmp_path)
+    assert len(load(tmp_path)) == 0
 
 
 def test_passes_count_the_first_wave_without_spoiled_failed_and_unjudged_rows(make):

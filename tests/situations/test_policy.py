@@ -119,6 +119,24 @@ def test_two_columns_of_dos_and_donts_are_rules_cell_by_cell():
     assert text[slice(*policy.clauses[1].span)] == "Promise a date"
 
 
+@pytest.mark.parametrize("below", ["\n\n- {}\n- {}", "\n- {}\n- {}", "\n\na) {}\nb) {}", "\n\n{}\n{}"])
+@pytest.mark.parametrize("number", ["{}.", "{})", "Section {}:"])
+def test_a_numbered_heading_is_one_whatever_stands_below_it(number, below):
+    rules = below.format("Surgery is never booked by the desk.", "Never book a visit twice.")
+    named = ["Knowing the owner", "When a person takes over", "Bills"]
+    heads = [f"{number.format(n)} {name}" for n, name in enumerate(named, start=1)]
+    text = f"Desk\n\n{heads[0]}\n\nLook the owner up first.\n\n{heads[1]}{rules}\n\n{heads[2]}\n\nNever argue."
+    sections = [c.section for c in parse_policy(text).clauses]
+    assert sections == [f"Desk > {name}" for name in (named[0], named[1], named[1], named[2])]
+
+
+def test_a_numbered_heading_above_bullets_needs_none_before_it():
+    text = "Desk\n\n1. Visits\n\n- Surgery is never booked by the desk.\n\n2. Bills\n\n- Never argue.\n"
+    assert [c.section for c in parse_policy(text).clauses] == ["Desk > Visits", "Desk > Bills"]
+    steps = "Steps:\n\n1. Check the owner's name\n\n- by phone\n- by e-mail\n\n2. Open the record\n"
+    assert texts(parse_policy(steps))[1] == "Check the owner's name: by phone"
+
+
 def test_an_exception_stays_with_its_rule():
     text = "Returns are accepted within 30 days. Except for food, which cannot be returned.\n\nNever refund cash."
     assert texts(parse_policy(text)) == [

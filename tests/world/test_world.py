@@ -18,10 +18,10 @@ from whilesim.situations.axes import Situation
 from whilesim.situations.policy import Clause, Policy, parse_policy
 from whilesim.situations.tools import parse_tools
 from whilesim.world.entities import infer_world
+from whilesim.world.focus import Focus
 from whilesim.world.kinds import describe_field
 from whilesim.world.live import live
 from whilesim.world.mock import MockWorld
-from whilesim.world.focus import Focus
 from whilesim.world.oracle import build_oracle
 from whilesim.world.spec import WorldSpec
 
@@ -451,7 +451,8 @@ def test_a_rule_that_stops_everything_else_forbids_to_go_on():
     )
     assert {(r.name, r.at_most) for r in now.must_not_call} == {(t.name, -1) for t in FEE_TOOLS[:3]}
     assert (now.must_call, now.handoff_wanted, len(now.ends)) == ((), None, 4)
-    assert later.must_call and without.must_call
+    assert later.must_call
+    assert without.must_call
 
 
 @pytest.mark.corpus

@@ -15,7 +15,7 @@ from whilesim.cards.facts import say_facts
 from whilesim.cards.needs import Need, Phrasebook
 from whilesim.cards.personas import Persona, draw_persona, persona_prose, type_like
 from whilesim.cards.requests import deed
-from whilesim.cards.speech import lower_first, second_person
+from whilesim.cards.speech import lowered, second_person, word_set
 from whilesim.core.seeds import between, chance, pick, shuffled
 from whilesim.situations.axes import Situation
 from whilesim.situations.policy import Clause
@@ -104,9 +104,8 @@ def write_cards(
 
 def known_facts(focus: Focus) -> dict[str, str]:
     """Return what a customer knows and has at hand, by plain name; a record's name is not the customer's."""
-    about = {
-        f"{(focus.kind or 'thing').replace('_', ' ')} name" if n == "name" else n: v for n, v in focus.facts.items()
-    }
+    kind = (focus.kind or "thing").replace("_", " ")
+    about = {f"{kind} name" if n == "name" else n: v for n, v in focus.facts.items()}
     known = {**focus.identity, **about}
     return {name: value for name, value in known.items() if name not in focus.withheld and value.strip()}
 
@@ -148,11 +147,8 @@ def _opening(
     moods = book.frames["request"]
     want = pick(moods.get(stance, moods["ordinary"]), seed, "request", *names).format(deed=asked)
     want = want.replace(" for me", "") if " me " in f"{asked} " else want
-    said = (
-        _aside(book, "circumstance" if need.form == "circumstance" else "asked", need, seed, *names)
-        if need and form != "second_request"
-        else ""
-    )
+    kind = "circumstance" if need and need.form == "circumstance" else "asked"
+    said = _aside(book, kind, need, seed, *names) if need and form != "second_request" else ""
     details = _details(focus, want, seed, *names)
     rest = [details, said] if chance(0.5, seed, "order", *names) else [said, details]
     return [p for p in (past, want, *rest) if p]
@@ -161,7 +157,7 @@ def _opening(
 def _aside(book: Phrasebook, kind: str, need: Need, seed: int, *names: str | int) -> str:
     """Say a need behind a few words that lead over to it."""
     frame = str(pick(book.frames[kind], seed, kind, *names))
-    said = frame.format(need=need.text if frame.startswith("{") else lower_first(need.text))
+    said = frame.format(need=need.text if frame.startswith("{") else lowered(need.text))
     bare = kind == "second" and need.source == "circumstance" and not re.search(r"\?|\bI(?:'d like| have to)\b", said)
     return f"{said} {book.frame('so_what', seed, *names)}" if bare else said
 
@@ -171,6 +167,8 @@ def _details(focus: Focus, want: str, seed: int, *names: str | int) -> str:
     facts = known_facts(focus)
     known = [(n, v) for n, v in facts.items() if n not in focus.identity and v not in want and len(v) < 60]
     known = known if focus.arguments else []  # a tool that asks for nothing reads no record of the customer's
+    bare = {"to", "amount" if "look up" in want else "", *word_set("before_names")}  # of what?
+    known = [(n, v) for n, v in known if n not in bare or n in focus.arguments]
     told = shuffled(known, seed, "facts", *names)[: between(0, 2, seed, "how many", *names)]
     who = [(n, v) for n, v in facts.items() if n in focus.identity and v not in dict(told).values()]
     if who and chance(0.5, seed, "who", *names):

@@ -69,6 +69,8 @@ class Desk:
             focus=focus,
             applies=card.clause_applies if card else "unknown",
             model=self.model,
+            clauses=self.policy.clauses,
+            later=card is not None and card.form == "second_request",
         )
 
     def look(self, situation: Situation, card: Card | None = None) -> tuple[Focus, Oracle]:

@@ -11,12 +11,14 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from whilesim.cards.speech import is_plural, listed
+from whilesim.cards.speech import describes, is_plural, listed, word_set
 from whilesim.core.templates import load_words
 
 
 def say_fact(name: str, value: str) -> str:
     """Say one fact as a clause without a stop: 'my user id is u_77', 'the new zip code would be 85718'."""
+    if value.casefold() in ("yes", "no", "true", "false"):
+        return _say_flag(name.removeprefix("new ").removeprefix("is "), value.casefold() in ("yes", "true"))
     frame, match = next((f, m) for pattern, f in _frames() if (m := pattern.search(name)))
     called = match.groupdict().get("of") or name
     several = match.groupdict().get("ids") or called in ("item", "product") or is_plural(called)
@@ -26,7 +28,17 @@ def say_fact(name: str, value: str) -> str:
     many = len(parts) > 1 or is_plural(called)
     if match.groupdict().get("ids"):
         called = f"{called}s" if many else called
-    return frame.format(of=called, value=listed(parts), are="are" if many else "is")
+    return frame.format(**{**match.groupdict(), "of": called, "value": listed(parts), "are": "are" if many else "is"})
+
+
+def _say_flag(name: str, yes: bool) -> str:
+    """Say what is so or not: 'it hasn't been opened', 'the deposit is available', 'it's without insurance'."""
+    *of, last = name.split()
+    what = f"the {' '.join(of)}" if of else "it"
+    if not describes(last):
+        return f"it's {'with' if yes else 'without'} {name}"
+    be = ("is", "isn't") if last in word_set("adjectives") else ("has been", "hasn't been")
+    return f"{what} {be[not yes]} {last}"
 
 
 def say_facts(facts: Iterable[tuple[str, str]]) -> str:

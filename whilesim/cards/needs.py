@@ -19,21 +19,11 @@ from functools import cache, lru_cache
 from string import Formatter
 from typing import Any, Literal
 
-from whilesim.cards.speech import (
-    as_me,
-    first_person,
-    listed,
-    lower_first,
-    noun_phrases,
-    spans_of,
-    stem,
-    stems,
-    the,
-    word_set,
-)
+from whilesim.cards.speech import as_me, first_person, listed, lowered, names_in, spans_of, stem, stems, the, word_set
 from whilesim.core.seeds import pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, words
+from whilesim.situations.norms import language_of
 from whilesim.situations.policy import Clause, Policy
 from whilesim.situations.tools import Tool
 from whilesim.world.oracle import Applies
@@ -53,6 +43,8 @@ _NEGATION = re.compile(
     re.IGNORECASE,
 )
 _END = re.compile(r"[.;:!?(\n]|,(?!\d)|\bthen\b|\bunless\b|\bexcept\b|\beven\b|\s[-–—→]\s")
+_LAST_PART = re.compile(r"^(.*)\s(?:after|before|during|for|in|on|at|with|from|by|that|which|who)\b.*$")
+_AGENT = re.compile(r"\b(?:you|we|(?:agent|assistant|bot|chatbot|desk|staff)s?)(?: (?:are|should|must|can))?$", re.I)
 _HEADINGS = re.compile(r"^(?:[^\W\d_][^.:;]{0,60}: )+")
 _INDIRECT = re.compile(
     r"\b(?:ask|check|determine|verify|see|investigate|know|clarify|confirm|test)(?: \w+){0,2}\s+$", re.IGNORECASE
@@ -167,13 +159,16 @@ class Phrasebook:
 
         They hang on the rule's own words and the tools alone: what another rule says changes nothing here.
         """
-        phrases = noun_phrases(text, self._policy.language)
-        own = noun_phrases(text.rpartition(": ")[2], self._policy.language)
+        phrases, own = self._phrases(text), self._phrases(text.rpartition(": ")[2])
         return sorted(phrases, key=lambda p: (p not in own, -self._worth(p)))
+
+    def _phrases(self, text: str) -> tuple[str, ...]:
+        """Return what a text names; a rule in another language than the policy's is read in its own."""
+        return names_in(text, self._language(text))
 
     def _label(self, clause: Clause, theme: str) -> str:
         """Say what a clause is about: its theme, the phrases that set it apart, and its own words where these are few."""
-        about = listed([self._the(t) for t in self._named(clause.text)])
+        about = listed([self._the(t, clause) for t in self._named(clause.text)])
         told, idle = set(words(about)), word_set("stop") | word_set("inner")
         own = [w for w in dict.fromkeys(words(clause.text)) if w.isalpha() and len(w) < 16 and w not in idle | told]
         own = sorted(own, key=lambda w: stem(w) in stems("weak"))[:2]
@@ -188,12 +183,15 @@ class Phrasebook:
             if self._worth(topic) >= _TELLING and not {stem(w) for w in words(topic)} <= told:
                 named.append(topic)
                 told |= {stem(w) for w in words(topic)}
-        own = noun_phrases(text.rpartition(": ")[2], self._policy.language)
+        own = self._phrases(text.rpartition(": ")[2])
         lead = [t for t in named[2:] if t not in own]
         return [*named[:2], *(lead or named[2:])[:1]]
 
-    def _the(self, phrase: str) -> str:
-        return the(phrase) if self._policy.language == "en" else phrase
+    def _the(self, phrase: str, clause: Clause) -> str:
+        return the(phrase) if self._language(clause.text) == "en" else phrase
+
+    def _language(self, text: str) -> str:
+        return language_of(" ".join(dict.fromkeys(words(text))), self._policy.language)  # 'no' is Spanish too
 
     def _worth(self, phrase: str) -> float:
         """Say how much a phrase tells: 1 for a word that no tool has, little for one that stands in many rules."""
@@ -207,7 +205,7 @@ class Phrasebook:
             return None
         if len(words(text)) < 5:
             text += " " + str(self.frames["and_then"]).format(
-                topic=self._the((self.topics(clause.text) or [str(self.frames["nothing_named"])])[0])
+                topic=self._the((self.topics(clause.text) or [str(self.frames["nothing_named"])])[0], clause)
             )
         certain = re.search(r"\bonly\b", clause.text[:start], re.I) is None and not text.startswith("My ")
         return Need(text=text, form="circumstance", applies="yes" if certain else "unknown", source="circumstance")
@@ -221,22 +219,22 @@ class Phrasebook:
         before = re.split(r"[.:;,]\s", clause.text[: start.start()])[-1].strip()
         if not 2 <= len(words(body)) <= 9 or not _sayable(f"{before} {body}"):
             return None
-        if self._run_in(words(body)) is not None:
-            body = re.split(r"\s(?:after|before|during|for|in|on|at|with|from|by|that|which|who)\b", body, maxsplit=1)[
-                0
-            ]
+        while self._run_in(words(body)) is not None and (cut := _LAST_PART.sub(r"\1", body)) != body:
+            body = cut
+        if before and start.group().casefold().startswith("never"):  # 'the desk never gives', 'fees are never waived'
+            before, passive = re.subn(r" (?:is|are)$", "", before)
+            body = f"be {body}" if passive else first_person(body)
+        verb, *told = words(body)
+        if not told or verb in word_set("before_names") | {"more", "to", "only"}:
+            return None
         parties = "|".join(word_set("parties"))
         if re.fullmatch(rf"(?:the |an? |any )?(?:{parties})", before, re.I):
             asked = f"can I {body}?"
-        elif before and not re.search(r"\b(?:you|agents?)(?: (?:are|should|must|can))?$", before, re.I):
-            if (
-                len(words(before)) > 5
-                or before[0] in "({"
-                or re.search(r"^(?:if|when|there|do|it|for)\b|\bto$", before, re.I)
-            ):
+        elif before and not _AGENT.search(before):
+            if len(words(before)) > 5 or re.search(r"^(?:[({]|(?:if|when|there|do|it|for)\b)|\bto$", before, re.I):
                 return None
-            asked = f"can {lower_first(as_me(before))} {body}?"
-        elif re.split(r"[ ,]", body.lower())[0] in word_set("not_asked"):
+            asked = f"can {lowered(as_me(before))} {body}?"
+        elif verb in word_set("not_asked"):
             return None
         else:
             asked = self.frame("ask_for", seed, *names, deed=body)
@@ -267,7 +265,7 @@ class Phrasebook:
         asked = _slots_of(frame)
         told = {stem(w) for w in words(frame)} | {stem(w) for n, v in slots.items() if n in asked for w in words(v)}
         fresh = [t for t in self.topics(clause.text)[:4] if self._worth(t) >= _TELLING]
-        fresh = [self._the(t) for t in fresh if told.isdisjoint(stem(w) for w in words(t))]
+        fresh = [self._the(t, clause) for t in fresh if told.isdisjoint(stem(w) for w in words(t))]
         slots = {**slots, **({"topic": fresh[0], "both": listed(fresh[:2])} if fresh else {})}
         return frame.format(**slots) if asked <= slots.keys() else None
 
@@ -278,13 +276,13 @@ class Phrasebook:
             if hit := pattern.search(clause.text):
                 slots[name] = hit.group()
         for name, value in found.groupdict().items():
-            named = noun_phrases(value or "", self._policy.language)
+            named = self._phrases(value or "")
             if name == "thing":
                 telling = [t for t in named[:2] if " " in t or stem(t) not in stems("weak")]
-                slots |= {name: self._the(telling[0])} if telling else {}
+                slots |= {name: self._the(telling[0], clause)} if telling else {}
             elif name == "deed" and value:
                 deed = re.split(r",| and | or ", value, maxsplit=1)[0].strip()
-                slots |= {name: as_me(lower_first(deed))} if 1 < len(words(deed)) < 8 and _sayable(deed) else {}
+                slots |= {name: as_me(lowered(deed))} if 1 < len(words(deed)) < 8 and _sayable(deed) else {}
             elif name != "deed" and value and _sayable(value):
                 value = re.sub(
                     rf"(?: (?:{'|'.join(map(re.escape, sorted(word_set('stop'))))}))+$", "", value, flags=re.I
@@ -295,7 +293,8 @@ class Phrasebook:
 
     def _asked(self, clause: Clause, seed: int, *names: str | int) -> Need:
         """Ask about what sets the clause apart."""
-        first, other, *_ = [*(self._the(t) for t in self.topics(clause.text)[:2] if self._worth(t) >= _TELLING), "", ""]
+        telling = [self._the(t, clause) for t in self.topics(clause.text)[:2] if self._worth(t) >= _TELLING]
+        first, other, *_ = [*telling, "", ""]
         kind = "topic_both" if other and len(words(first)) < 3 else "topic" if first else "nothing"
         asked = self.frame(kind, seed, *names, topic=first, other=other)
         return Need(text=asked, form="question", applies="unknown")
@@ -329,7 +328,10 @@ def _stems(spoken: str) -> frozenset[str]:
 
 @cache
 def _cue(theme: str) -> re.Pattern[str]:
-    return re.compile(load_words("themes_en")[theme]["cue"], re.IGNORECASE)
+    """Compile a theme's cue; 'contract' has its theme, 'contract number' only names a field."""
+    found = load_words("themes_en")[theme]
+    whole = "" if "rank" in found else r"(?!\w*\s(?:number|id|code|name)s?\b)"
+    return re.compile(f"(?:{found['cue']}){whole}", re.IGNORECASE)
 
 
 def _circumstance(rule: str) -> tuple[str, int]:

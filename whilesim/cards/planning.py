@@ -88,7 +88,7 @@ def plan(
             )
     if tools is None or system_prompt is None:
         raise InputError("a plan needs both files. Type: ws.plan(tools=TOOLS, system_prompt=POLICY)")
-    _check_numbers(situations, candidates, twins)
+    _check_numbers(situations, candidates, twins, seed)
     read = parse_tools(tools)
     if _are_these(system_prompt, read):
         raise InputError(
@@ -183,9 +183,11 @@ def _fitting(rules: Sequence[Rule], axes: Mapping[str, Sequence[str] | None] | N
     return [r for r in rules if not removed & set(r.axes)]
 
 
-def _check_numbers(situations: int | None, candidates: int, twins: float) -> None:
-    if situations is not None and (isinstance(situations, bool) or situations < 1):
-        msg = f"situations={situations!r} leaves nothing to play. Type a number from 1, or None for the complete covering."
+def _check_numbers(situations: int | None, candidates: int, twins: float, seed: int) -> None:
+    if not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
+        raise InputError(f"seed={seed!r} decides nothing. Type a whole number below 2**63, such as 0.")
+    if situations is not None and (not isinstance(situations, int) or isinstance(situations, bool) or situations < 1):
+        msg = f"situations={situations!r} leaves nothing to play. Type a whole number from 1, or None for the complete covering."
         raise InputError(msg)
     if candidates < 1:
         raise InputError(f"candidates={candidates!r} leaves no card to choose. Type a number from 1.")

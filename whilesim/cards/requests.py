@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from whilesim.cards.speech import as_me, base_form, is_plural, listed, lower_first, the, with_article, word_set
+from whilesim.cards.speech import NOUN, a_or_the, as_me, base_form, describes, is_plural, listed, lowered, the, word_set
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
@@ -30,7 +30,7 @@ def deed(tool: Tool, focus: Focus) -> str:
         return f"work out {listed(sums[:2])}"
     if tool.effect == "read" and focus.object == "my account":
         return f"look up {thing(tool, focus)}"
-    told, verb, name = _described(tool.description), spoken_verb(tool), name_words(tool.name)
+    told, verb, name = _described(tool.description), _verb_of(tool, focus), name_words(tool.name)
     links = [
         i for i, w in enumerate(name[:-1]) if w in ("for", "to", "from") and name[i + 1] not in word_set("parties")
     ]
@@ -41,6 +41,14 @@ def deed(tool: Tool, focus: Focus) -> str:
     if tool.effect in ("read", "compute"):
         return f"look up {thing(tool, focus)}"
     return _written(tool, focus, verb) if named else f"help me with {focus.object or 'this'}"
+
+
+def _verb_of(tool: Tool, focus: Focus) -> list[str]:
+    """Return a tool's verb; that of its name where the world knows none: 'take the deposit', 'resend my invoice'."""
+    verb, (first, *rest) = spoken_verb(tool), name_words(tool.name) or [""]
+    noun = is_plural(first) or _same(first, name_words(focus.kind or "")) or NOUN.search(first)
+    known = verb[0] in (first, *rest) or tool.effect != "write" or not rest
+    return verb if known or (noun and first not in word_set("verbs") | word_set("verb_or_noun")) else [first]
 
 
 def thing(tool: Tool, focus: Focus) -> str:
@@ -66,12 +74,14 @@ def _written(tool: Tool, focus: Focus, verb: Sequence[str]) -> str:
     spoken = load_words("cards_en")["spoken"]
     if not focus.object or (not keyed and verb[0] in word_set("creates")):
         to_me = " me" if verb[0] in ("send", "issue", "give") else ""
-        return f"{said}{to_me} {with_article(spoken.get(nouns, nouns))}".strip()
+        return f"{said}{to_me} {a_or_the(spoken.get(nouns, nouns))}".strip()
     at = next((i for i, w in enumerate(words) if _same(w, kind)), None)
     rest = words if at is None else words[at + 1 :]
     rest = [spoken.get(w, w) for w in rest if not _same(w, kind)]
     if not rest or focus.object == "my request":
         return f"{said} {focus.object if not rest else 'the ' + ' '.join(rest)}"
+    if len(rest) == 1 and at is None and describes(rest[0]):
+        return f"{said} {focus.object} as {rest[0]}"
     spoken_of = f"the {' '.join(rest)} {'for' if at is None else 'of'} {focus.object}"
     wish = next((v for n, v in focus.facts.items() if n.startswith("new ") and rest[-1] in n.split()), "")
     if said in ("set", "toggle", "switch") and wish:
@@ -88,17 +98,13 @@ def _described(description: str) -> str:
     text = re.split(frames["after_description"], text, maxsplit=1, flags=re.I)[0].strip()
     first, _, rest = text.partition(" ")
     verb = base_form(first.lower())
-    if (
-        (verb not in deed_of_verb() and verb not in frames["say_instead"])
-        or not 1 <= len(rest.split()) <= 9
-        or "_" in text
-    ):
+    if verb not in {*deed_of_verb(), *frames["say_instead"]} or not 1 <= len(rest.split()) <= 9 or "_" in text:
         return ""
     bare = verb != "search" and not re.match(
         r"(?:an?|the|my|your|all|any|some|for|to|up|whether|if|in|on|with|if|how|what|this|its|their)\b", rest, re.I
     )
     rest = f"the {rest}" if bare else rest
-    return as_me(f"{frames['say_instead'].get(verb, verb)} {lower_first(rest)}")
+    return as_me(f"{frames['say_instead'].get(verb, verb)} {lowered(rest)}")
 
 
 def _object_words(tool: Tool, verb: Sequence[str]) -> list[str]:

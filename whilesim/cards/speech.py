@@ -9,6 +9,8 @@ from functools import cache, lru_cache
 from whilesim.core.templates import load_words
 
 _TOKEN = re.compile(r"[$€£#]?\w(?:[\w'’-]*\w)?%?")
+NOUN = re.compile(r"(?:tion|sion|ment|ness|ity|ance|ence|ship|age|ure|ware)s?$")
+"""How many nouns end, and few verbs."""
 _BREAK = re.compile(r"[.,;:!?()\[\]{}\"“”‘`\n/|→+&=*。、，；：！？（）「」]+|(?<=\s)[-–—](?=\s)")
 
 
@@ -89,7 +91,7 @@ def _in_word(char: str) -> bool:
     return char.isalnum() or char == "_"
 
 
-def lower_first(text: str) -> str:
+def lowered(text: str) -> str:
     """Lower the first letter, unless the word is I or holds further capitals."""
     first = re.split(r"[ ,]", text, maxsplit=1)[0]
     kept = re.match(r"I(?:['’]|$)", first) or sum(c.isupper() for c in first) > 1
@@ -103,10 +105,16 @@ def listed(parts: Sequence[str]) -> str:
 
 def is_plural(nouns: str) -> bool:
     """Say whether a phrase ends like a plural."""
-    return re.search(r"(?<![sui])s$", nouns) is not None
+    return re.search(r"(?<![sui'’])s$", nouns) is not None
 
 
-def with_article(nouns: str) -> str:
+def describes(word: str) -> bool:
+    """Say whether a word describes and names nothing: paid, cancelled, active, the customer's."""
+    done = r"(?<!e)ed$|^(?:made|given|sent|paid|done|lost|stolen|broken)$|['’]s$"
+    return word in word_set("adjectives") or re.search(done, word) is not None
+
+
+def a_or_the(nouns: str) -> str:
     """Put 'the' before a plural and 'a' or 'an' before anything else."""
     if not nouns or is_plural(nouns):
         return nouns and f"the {nouns}"
@@ -122,7 +130,7 @@ def the(nouns: str) -> str:
 
 
 @lru_cache(maxsize=8192)
-def noun_phrases(text: str, language: str = "en") -> tuple[str, ...]:
+def names_in(text: str, language: str = "en") -> tuple[str, ...]:
     """Return the runs of words that name something, four words at most each, in the order of the text.
 
     Function words, verbs, adverbs and what only an agent speaks of stand between them. Other
@@ -130,15 +138,12 @@ def noun_phrases(text: str, language: str = "en") -> tuple[str, ...]:
     function characters and Japanese at its syllables.
     """
     if language != "en":
-        return _foreign_phrases(text)
+        return _foreign_phrases(text, language)
     found: list[str] = []
     text = re.sub(r"`[^`]*`|\b\w+_\w+\b(?:\([^)]*\))?|\b[A-Z]{2,}(?:[ ,.]+[A-Z]{2,}){2,}", ".", text)
-    text = re.sub(
-        rf"\b({'|'.join(word_set('of_names'))})s? of (?:the |an? |my |their )?(?=[a-z]{{3}})",
-        r"\1-of-",
-        text,
-        flags=re.I,
-    )
+    text = re.sub(rf"\b(?:{'|'.join(word_set('idioms'))})\b", ".", text, flags=re.I)
+    kinds = rf"\b({'|'.join(word_set('of_names'))})s? of (?:the |an? |my |their )?(?=[a-z]{{3}})"
+    text = re.sub(kinds, r"\1-of-", text, flags=re.I)
     for part in _BREAK.split(text):
         run: list[str] = []
         before = opener = ""
@@ -150,10 +155,10 @@ def noun_phrases(text: str, language: str = "en") -> tuple[str, ...]:
             else:
                 run.append(word if sum(c.isupper() for c in word) > 1 else low)
             before = low
-    return tuple(dict.fromkeys(p for p in found if len(p) > 2))
+    return tuple(dict.fromkeys(p for p in found if len(p) > 2 and re.search(r"[^\W\d]", p)))
 
 
-def _foreign_phrases(text: str) -> tuple[str, ...]:
+def _foreign_phrases(text: str, language: str) -> tuple[str, ...]:
     if re.search("[\u3041-\u30ff]", text):
         return tuple(dict.fromkeys(re.findall("[\u30a1-\u30f6ー]{3,12}|[\u4e00-\u9fff]{2,6}", text)))
     if re.search("[\u4e00-\u9fff]", text):
@@ -162,6 +167,8 @@ def _foreign_phrases(text: str) -> tuple[str, ...]:
     pattern = rf"(?<!\w)(?:{'|'.join(word_set('foreign'))})(?!\w)"
     bits = [re.sub(r"^\s*\w+ (?=\w+ \w)", "", b) for b in _BREAK.split(text)]  # an order opens with its verb
     parts = [p for b in bits for p in re.split(pattern, b, flags=re.I)]
+    if language == "de":  # its nouns are written with capitals
+        parts = [p for p in parts if re.search(r"\b[A-ZÄÖÜ]", p)]
     return tuple(dict.fromkeys(" ".join(p.split()[:3]) for p in parts if len(p.strip()) > 3))
 
 
@@ -173,7 +180,8 @@ def _between(word: str, before: str) -> bool:
     idle = word_set("stop") | word_set("inner") | word_set("parties") | word_set("verbs")
     bases = {word, base_form(word), word.removesuffix("'s")}
     bases |= {word[:-3], f"{word[:-3]}e", word[:-4]} if len(word) > 5 and word.endswith("ing") else set()
-    if bases & idle or (word.endswith("ing") and bases & word_set("verb_or_noun")):
+    named = word.endswith("ing") and before in ("a", "an", "any", "every")  # 'a reading'
+    if bases & idle or (word.endswith("ing") and bases & word_set("verb_or_noun") and not named):
         return True
     if before:
         starts = before in word_set("before_verbs") or (before in word_set("parties") and word.endswith("s"))
@@ -185,22 +193,12 @@ def _between(word: str, before: str) -> bool:
 
 def _name(run: list[str], opener: str, *, whole: bool) -> str:
     """Leave out describing words at the end ('reservation modified'); a single word must stand where names do."""
-    ends = r"(?<!e)ed$|^(?:made|given|sent|paid|done)$"
-    while (
-        run
-        and run[-1].isascii()
-        and run[-1] not in word_set("mass")
-        and (run[-1] in word_set("adjectives") or re.search(ends, run[-1]))
-    ):
+    while run and run[-1].isascii() and run[-1] not in word_set("mass") and describes(run[-1]):
         run = run[:-1]
     if len(run) > 1 and is_plural(run[-2]) and run[-1] in word_set("verb_or_noun"):
         run = run[:-1]  # 'late cancellations cost ...'
     if len(run) == 1 and run[0].isascii() and not run[0].isupper():
-        named = (
-            whole
-            or opener in word_set("before_names")
-            or re.search(r"(?:tion|sion|ment|ness|ity|ance|ence|ship|age|ure|ware)s?$", run[0])
-        )
+        named = whole or opener in word_set("before_names") or NOUN.search(run[0])
         if not named or re.search(r"(?:ous|ful|able|ible|less|ish|ed)$", run[0]):
             return ""
     return " ".join(run[-4:]).replace("-of-", " of ")

@@ -64,8 +64,7 @@ def read_action(message: Message, *, where: str) -> Message:
         CallFailed: The content is no action; one that was cut at the token limit is an empty
             message instead, whose ``finish`` says so.
     """
-    text = message.content
-    if message.tool_calls or not text:
+    if message.tool_calls or not (text := message.content):
         return message
     match parse_object(text) or parse_object(text[text.find("{") : text.rfind("}") + 1]):
         case {"call": str(name), **rest} if name:

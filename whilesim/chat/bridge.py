@@ -28,8 +28,7 @@ def load_litellm() -> Any:
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it is read during the import
     import litellm
 
-    litellm.suppress_debug_info = True
-    litellm.telemetry = False
+    litellm.suppress_debug_info, litellm.telemetry = True, False
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # it prints; its errors reach us as exceptions
     return litellm

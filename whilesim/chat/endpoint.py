@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds; doubled at each attempt
 _UNREADABLE = 5  # attempts at an answer that cannot be read: each may be billed
+_LEFT_OUT = ("tools", "schema", "max_tokens", "temperature")  # where an endpoint does not know them
 PROBE = CallKey(role="preflight")
 """The key of a role's first call: the reply cache is not looked into."""
 _SOME_CALL = CallKey()
@@ -67,10 +68,9 @@ class Endpoint:
     ) -> Reply:
         """Answer the messages; see :class:`whilesim.chat.models.Chat`."""
         conversation = (key.case, key.rollout, key.role) if key.case else None
-        probing = key == PROBE  # is anybody there, now? What was kept does not say
-        replies, patience = (None, _PROBING) if probing else (self._replies, self.throttle.retry_for)
-        reasons: list[str] = []  # of the attempts that failed
-        spent = 0.0
+        # a first call asks whether anybody is there now: what was kept does not say
+        replies, patience = (None, _PROBING) if key == PROBE else (self._replies, self.throttle.retry_for)
+        reasons, spent = list[str](), 0.0  # of the attempts that failed
         while True:
             lacks = frozenset(self._lacks)
             body = self._writer.write(messages, tools, schema, conversation)
@@ -163,9 +163,7 @@ class Endpoint:
 
         ``lacks`` is what had been left out already when it was asked.
         """
-        if failure.reason not in ("bad_request", "server"):
-            return False
-        for field in ("tools", "schema", "max_tokens", "temperature"):
+        for field in _LEFT_OUT if failure.reason in ("bad_request", "server") else ():
             needed = field == "tools" and self.model.tool_mode == "native"
             if field not in lacks and not needed and says(str(failure), f"no_{field}"):
                 if field not in self._lacks:  # another call may have found out meanwhile
@@ -209,8 +207,7 @@ async def identify(client: Any) -> Model:
         why = f"serves {len(names)} models ({shorten(', '.join(names))})"
     if len(names) == 1:
         return Model(names[0], client=client)
-    msg = f"the client's endpoint {why}. Type which: ws.Model({(names or ['name'])[0]!r}, client=client)."
-    raise InputError(msg)
+    raise InputError(f"the client's endpoint {why}. Type which: ws.Model({(names or ['name'])[0]!r}, client=client).")
 
 
 def price_of(model: Model) -> Price | None:
@@ -224,5 +221,4 @@ def listed_as(model: Model) -> tuple[str, ...]:
     """Return the names under which litellm's table may list a resolved model."""
     if model.provider not in ("openai", "azure", *THROUGH_LITELLM):
         return ()  # a server of one's own may give any name to any model
-    prefix = "azure/" if model.provider == "azure" else ""
-    return prefix + model.name, model.name.partition("/")[2]
+    return ("azure/" if model.provider == "azure" else "") + model.name, model.name.partition("/")[2]

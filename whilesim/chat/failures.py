@@ -86,9 +86,8 @@ def _sort(status: int, text: str) -> str:
         return "rate_limit"
     if status in (401, 403):
         return "auth"
-    for reason in ("context_window", "content_filter"):
-        if says(text, reason):
-            return reason
+    if named := next((reason for reason in ("context_window", "content_filter") if says(text, reason)), None):
+        return named
     if status in (408, 504):
         return "timeout"
     return "server" if status >= 500 or status in (0, 409, 425) else "bad_request"

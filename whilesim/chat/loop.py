@@ -39,8 +39,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     loop = _own_loop()
     if threading.current_thread() is _thread:
         coroutine.close()
-        msg = "this function waits, and it was called from an async callable. Type: await asimulate(...)"
-        raise RunError(msg)
+        raise RunError("this function waits, and it was called from an async callable. Type: await asimulate(...)")
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
     told = False
     while not future.done():

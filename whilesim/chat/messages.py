@@ -53,10 +53,8 @@ class Message:
         """Return the message as an OpenAI chat message, reasoning and finish left out."""
         wire: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.tool_calls:
-            wire["tool_calls"] = [
-                {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}}
-                for c in self.tool_calls
-            ]
+            told = [(c.id, {"name": c.name, "arguments": c.arguments}) for c in self.tool_calls]
+            wire["tool_calls"] = [{"id": i, "type": "function", "function": function} for i, function in told]
         if self.tool_call_id is not None:
             wire["tool_call_id"] = self.tool_call_id
         return wire
@@ -175,8 +173,7 @@ def _read_content(content: Any) -> str | None:
     if isinstance(content, list):
         parts = [p.get("text") or "" if isinstance(p, Mapping) else p for p in content]
         return "".join(p if isinstance(p, str) else brief(p) for p in parts) or None
-    msg = f"a message's content is {type(content).__name__}; it must be text or a list of text parts."
-    raise InputError(msg)
+    raise InputError(f"a message's content is {type(content).__name__}; it must be text or a list of text parts.")
 
 
 def _read_call(wire: Any, index: int) -> ToolCall:
@@ -184,7 +181,6 @@ def _read_call(wire: Any, index: int) -> ToolCall:
     if not isinstance(function, Mapping):
         msg = f'a tool call is {brief(wire)}. Type: {{"id": "...", "function": {{"name": "...", "arguments": "{{}}"}}}}'
         raise InputError(msg)
-    arguments = function.get("arguments")
-    if not isinstance(arguments, str):
+    if not isinstance(arguments := function.get("arguments"), str):
         arguments = "" if arguments is None else dumps(arguments)
     return ToolCall(id=str(wire.get("id") or f"call_{index}"), name=str(function.get("name", "")), arguments=arguments)

@@ -113,7 +113,6 @@ class Chat(Protocol):
         Raises:
             ModelError: The endpoint failed, after its retries.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +188,8 @@ def _from_table(model: Model, name: str) -> Model:
 
 def _from_litellm(model: Model) -> Model:
     if find_provider(model.name) is None:
-        typed = (
-            f'a litellm name "provider/model", or give the server\'s address: ws.Model({model.name!r}, base_url=...).'
-        )
-        raise InputError(f"no provider is known for the model {model.name!r}. Type provider:model, {typed}")
+        msg = f'no provider is known for the model {model.name!r}. Type provider:model, a litellm name "provider/model"'
+        raise InputError(f"{msg}, or give the server's address: ws.Model({model.name!r}, base_url=...).")
     if model.api_key is None and model.base_url is None and (missing := missing_keys(model.name)):
         raise InputError(f"{model.name!r} needs {' and '.join(missing)}. Type: export {missing[0]}=...")
     return replace(model, provider="litellm")
@@ -206,8 +203,7 @@ def _environment_url(provider: Provider) -> str:
 
 
 def _clean(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if (parts := urlsplit(url)).scheme not in ("http", "https") or not parts.hostname:
         raise InputError(f'the address {place_of(url)!r} is no URL. Type: base_url="http://host:port/v1"')
     return parts._replace(path=parts.path.rstrip("/").removesuffix("/chat/completions")).geturl()
 

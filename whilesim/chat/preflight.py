@@ -40,8 +40,7 @@ async def preflight(roles: Mapping[str, Chat], tools: Tools = (), system_prompt:
         RunError: A role's endpoint does not answer; names the role and the cause.
     """
     told = [Message(role="system", content=system_prompt)] if system_prompt else []
-    agent = roles.get("agent")
-    if isinstance(agent, Endpoint):
+    if isinstance(agent := roles.get("agent"), Endpoint):
         _check_functions(agent.model, tools)
         _check_window(agent.model, told, tools)
     used = Usage()
@@ -51,8 +50,7 @@ async def preflight(roles: Mapping[str, Chat], tools: Tools = (), system_prompt:
             used += (await chat.reply([*mine[0], _GREETING], mine[1], key=PROBE)).usage
         except ModelError as error:
             what = "may not be asked" if error.reason == "budget" else "does not answer"
-            msg = f"the {role}'s model {what}, so nothing was played ({error.reason}). {error}"
-            raise RunError(msg) from error
+            raise RunError(f"the {role}'s model {what}, so nothing was played ({error.reason}). {error}") from error
     return used
 
 

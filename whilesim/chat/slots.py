@@ -81,8 +81,7 @@ class Slots:
 
     def strained(self, *, refused: bool, retry_after: float | None = None) -> None:
         """Note a request that the endpoint refused for load (429) or let time out."""
-        now = self._clock()
-        if now < self._cool_until:  # sent before the pause began: nothing new
+        if (now := self._clock()) < self._cool_until:  # sent before the pause began: nothing new
             return
         self._strains += 1
         self._note(refused=refused)
@@ -97,18 +96,15 @@ class Slots:
     def drop_waiting(self, error: Callable[[], Exception]) -> None:
         """Fail all who wait: the run is over."""
         while self._waiting:
-            future = self._waiting.popleft()
-            if not future.done():
+            if not (future := self._waiting.popleft()).done():
                 future.set_exception(error())
 
     def _grant(self) -> None:
-        pause = self._cool_until - self._clock()
-        if pause > 0:
+        if (pause := self._cool_until - self._clock()) > 0:
             asyncio.get_running_loop().call_later(pause, self._grant)
             return
         while self._waiting and self.taken < int(self.limit):
-            future = self._waiting.popleft()
-            if not future.done():
+            if not (future := self._waiting.popleft()).done():
                 self.taken += 1
                 future.set_result(None)
 

@@ -36,10 +36,8 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name in ("usd", "tokens", "seconds"):
-            cap = getattr(self, name)
-            if cap is not None and not cap > 0:
-                msg = f"Budget({name}={cap!r}) allows nothing. Type a number above 0, or leave {name} out."
-                raise InputError(msg)
+            if (cap := getattr(self, name)) is not None and not cap > 0:
+                raise InputError(f"Budget({name}={cap!r}) allows nothing. Type a number above 0, or leave {name} out.")
 
 
 class Throttle:
@@ -118,10 +116,8 @@ class Throttle:
         while not self._fits(usd, tokens):
             if self._reserved_tokens == 0:  # nobody will give anything back
                 spent = f"{self._spent_usd:.4f} dollars and {self._spent_tokens} tokens are spent"
-                told = (
-                    f"the budget is used up: {spent}, and the next call may take {usd:.4f} dollars and {tokens} tokens."
-                )
-                self.stop(ModelError(f"{told} Resume the run with a larger Budget(...).", reason="budget"))
+                msg = f"the budget is used up: {spent}, and the next call may take {usd:.4f} dollars and {tokens} "
+                self.stop(ModelError(msg + "tokens. Resume the run with a larger Budget(...).", reason="budget"))
             self.check()
             await self._settled.wait()
         self._reserved_usd += usd
@@ -170,8 +166,7 @@ class Throttle:
         While more requests are under way than have failed, the endpoint may just be slow.
         """
         if self._seconds_left() <= 0:
-            msg = f"the budget of {self.budget.seconds:g} seconds is used up."
-            self.stop(ModelError(msg, reason="budget"))
+            self.stop(ModelError(f"the budget of {self.budget.seconds:g} seconds is used up.", reason="budget"))
         under_way = sum(slots.taken for slots in self._slots.values())
         patience = self.patience * (8 if self._last_reason == "rate_limit" else 1)
         if self._failed >= max(_SOME, under_way) and time.monotonic() - self._silent_since > patience:
@@ -210,9 +205,8 @@ class Throttle:
 
     def _fits(self, usd: float, tokens: int) -> bool:
         caps = self.budget
-        return (caps.usd is None or self._spent_usd + self._reserved_usd + usd <= caps.usd) and (
-            caps.tokens is None or self._spent_tokens + self._reserved_tokens + tokens <= caps.tokens
-        )
+        paid = caps.usd is None or self._spent_usd + self._reserved_usd + usd <= caps.usd
+        return paid and (caps.tokens is None or self._spent_tokens + self._reserved_tokens + tokens <= caps.tokens)
 
 
 def bound_of(body: bytes, max_tokens: int | None, price: Price | None) -> tuple[float, int]:

@@ -26,6 +26,7 @@ from whilesim.core.keys import HIDDEN, hide, known_keys
 
 _CONNECT = 30.0  # seconds; SDKs give 5, which a busy server exceeds
 _KEEP = 4.0  # seconds an idle connection is kept: uvicorn closes it after 5
+_JSON = {"Content-Type": "application/json"}
 
 
 class Transport:
@@ -90,7 +91,7 @@ class Transport:
             connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=_KEEP),
             trust_env=bool(urllib.request.getproxies()),  # looking for proxies costs time on each call
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"Content-Type": "application/json"} | (named if key else {}),
+            headers=_JSON | (named if key else {}),
         )
 
     async def _through_client(self, body: bytes, seconds: float) -> bytes:
@@ -98,11 +99,9 @@ class Transport:
 
         # A deployment's path is made from the body's fields, so Azure needs them as a mapping.
         azure = isinstance(self._client, openai.AsyncAzureOpenAI)
-        content: dict[str, Any] = {"body": json.loads(body)} if azure else {"content": body}
-        options = {"headers": {"Content-Type": "application/json"}}
-        sent = self._client.post(
-            "/chat/completions", cast_to=openai.HttpxBinaryResponseContent, options=options, **content
-        )
+        told: dict[str, Any] = {"body": json.loads(body)} if azure else {"content": body}
+        told |= {"cast_to": openai.HttpxBinaryResponseContent, "options": {"headers": _JSON}}
+        sent = self._client.post("/chat/completions", **told)
         try:
             return bytes((await asyncio.wait_for(sent, seconds)).content)
         except openai.APIConnectionError as error:
@@ -112,9 +111,8 @@ class Transport:
             raise read_failure(self.where, error.status_code, text, error.response.headers) from error
 
     async def _through_litellm(self, body: bytes, seconds: float) -> bytes:
-        model = self._model
-        where = {"api_key": model.api_key, "base_url": model.base_url}
-        sent = complete(self.where, json.loads(body), keys=self._keys, **where)
+        model, fields = self._model, json.loads(body)
+        sent = complete(self.where, fields, api_key=model.api_key, base_url=model.base_url, keys=self._keys)
         return dumps(await asyncio.wait_for(sent, seconds)).encode()
 
     def _without_keys(self, data: bytes) -> bytes:

@@ -42,31 +42,29 @@ class Writer:
         self._conversations: dict[Any, tuple[list[Message], bytearray]] = {}
         self._heads: dict[Any, tuple[bytes, Any, Any]] = {}
 
-    def write(
-        self, messages: Sequence[Message], tools: Tools, schema: Schema | None, conversation: Any = None
-    ) -> bytes:
-        """Return the body; ``conversation`` names whose earlier bytes may serve again."""
+    def write(self, messages: Sequence[Message], tools: Tools, schema: Schema | None, talk: Any = None) -> bytes:
+        """Return the body; ``talk`` names the conversation whose earlier bytes may serve again."""
         if self._json_actions and tools:
             written: bytes | bytearray = dumps(explain_actions(messages, tools))[1:-1].encode()
         else:
-            written = self._write_messages(messages, conversation)
+            written = self._write_messages(messages, talk)
         return b"".join((self._write_head(tools, schema), written, b"]}"))
 
-    def _write_messages(self, messages: Sequence[Message], conversation: Any) -> bytearray:
-        sent, data = self._conversations.pop(conversation, ([], bytearray()))
+    def _write_messages(self, messages: Sequence[Message], talk: Any) -> bytearray:
+        sent, data = self._conversations.pop(talk, ([], bytearray()))
         if len(sent) > len(messages) or not all(map(is_, sent, messages)):
             sent, data = [], bytearray()
         for message in messages[len(sent) :]:
             data += (b"," if data else b"") + dumps(to_wire(message)).encode()
             sent.append(message)
-        if conversation is not None:
-            _keep(self._conversations, conversation, (sent, data))
+        if talk is not None:
+            _keep(self._conversations, talk, (sent, data))
         return data
 
     def _write_head(self, tools: Tools, schema: Schema | None) -> bytes:
         key = id(tools), id(schema)  # what is kept holds both, so that no other object gets their ids
-        if key in self._heads:
-            return self._heads[key][0]
+        if kept := self._heads.get(key):
+            return kept[0]
         fields, wanted = dict(self._fields), schema
         if tools and self._json_actions:
             wanted = action_schema(tools)
@@ -83,10 +81,7 @@ class Writer:
 
 def to_wire(message: Message) -> dict[str, Any]:
     """Return a message as endpoints take it: no empty text beside calls, no null without."""
-    wire = message.to_openai()
-    if not wire["content"]:
-        wire["content"] = None if message.tool_calls else ""
-    return wire
+    return {**message.to_openai(), "content": message.content or (None if message.tool_calls else "")}
 
 
 def read_reply(raw: bytes, *, where: str, price: Price | None, action: bool = False) -> Reply:
@@ -108,8 +103,7 @@ def read_reply(raw: bytes, *, where: str, price: Price | None, action: bool = Fa
         answer = None
     match answer:
         case {"choices": [{"finish_reason": "content_filter"}, *_]}:
-            msg = f"{where} filtered its answer (finish_reason 'content_filter')."
-            raise CallFailed(msg, reason="content_filter")
+            raise CallFailed(f"{where} filtered its answer (finish_reason 'content_filter').", reason="content_filter")
         case {"choices": [{"message": {**wire}, **choice}, *_]}:
             try:
                 message = _read_message(wire, choice.get("finish_reason"))
@@ -118,8 +112,7 @@ def read_reply(raw: bytes, *, where: str, price: Price | None, action: bool = Fa
         case _:
             raise _unreadable(where, raw, answer)
     text, message = message.content or "", split_reasoning(message)
-    if action:
-        message = read_action(message, where=where)
+    message = read_action(message, where=where) if action else message
     return Reply(message=message, usage=_read_usage(answer.get("usage"), price), raw=text)
 
 
@@ -130,8 +123,7 @@ def split_reasoning(message: Message) -> Message:
     the tokens ran out while the model was thinking: there is no visible answer, and ``finish``
     says ``length``.
     """
-    text = message.content
-    if not text or ("think>" not in text and "thinking>" not in text):
+    if not (text := message.content) or ("think>" not in text and "thinking>" not in text):
         return message
     thoughts = [m.group(2) for m in _THINK.finditer(text)]
     rest, finish = _THINK.sub("", text), message.finish
@@ -152,8 +144,7 @@ def _read_message(wire: Mapping[Any, Any], finish: Any) -> Message:
         return replace(message, content=refusal, finish="refusal")
     if finish == "length" and calls and parse_object(calls[-1].arguments) is None:
         calls = calls[:-1]  # half a call: it must not be played
-    content = None if calls and not message.content else message.content
-    return replace(message, tool_calls=calls, content=content)
+    return replace(message, tool_calls=calls, content=None if calls and not message.content else message.content)
 
 
 def _read_usage(usage: Any, price: Price | None) -> Usage:
@@ -164,13 +155,11 @@ def _read_usage(usage: Any, price: Price | None) -> Usage:
 
 
 def _unreadable(where: str, raw: bytes, answer: Any) -> CallFailed:
-    match answer:
-        case {"error": error} if error:  # some gateways put an error into an answer of status 200
-            code = error.get("code") if isinstance(error, Mapping) else None
-            return read_failure(where, code if isinstance(code, int) else 0, json.dumps(error), {})
+    if isinstance(answer, Mapping) and (error := answer.get("error")):  # a gateway's, in an answer of status 200
+        code = error.get("code") if isinstance(error, Mapping) else None
+        return read_failure(where, code if isinstance(code, int) else 0, json.dumps(error), {})
     shown = raw[:200].decode("utf-8", "replace")
-    msg = f"{where} answered what is no chat completion: {shown!r}."
-    return CallFailed(msg, reason="malformed_reply", billed=True)
+    return CallFailed(f"{where} answered what is no chat completion: {shown!r}.", reason="malformed_reply", billed=True)
 
 
 def _is_strict(schema: Any) -> bool:

@@ -81,6 +81,8 @@ class Known:
 
     def find(self, name: str, part: Mapping[str, Any], tool: Tool) -> Any:
         """Find one argument's value, or None."""
+        if ways := [w for w in part.get("oneOf") or part.get("anyOf") or () if w.get("type") == "object"]:
+            return next((found for way in ways if (found := self.find(name, way, tool)) is not None), None)
         want = wanted(name, part, split_name(tool)[1])
         if tool.effect == "write" and role_of(name) in _PLACES and _NEW_PLACE.search(self.heard):
             want = replace(want, new=True)  # the old address is no part of the new one
@@ -116,11 +118,12 @@ class Known:
         return {"_".join(k.split()): v for k, v in named} | ({"details": told} if told else {})
 
     def _truth(self, want: Wanted, *, required: bool) -> bool | None:
-        named = re.search(rf"\b{want.phrase}\b(?P<after>.{{0,12}})", self.heard)
+        apart = r"\W+(?:\S+ (?:been )?)?".join(map(re.escape, name_words(want.name)))  # 'the deposit hasn't been paid'
+        named = re.search(rf"(?:\S+ ){{0,2}}\b(?:{want.phrase}|{apart})\b(?:.{{0,12}})", self.heard)
         if not (named or required):
             return None
-        near = (named["after"] if named else "") + " " + self.request.casefold()
-        return not re.search(r"\b(?:off|no|false|disable|deactivate|without|don't|not)\b", near)
+        near = (named[0] if named else "") + " " + self.request.casefold()
+        return not re.search(r"\b(?:off|no|false|disable|deactivate|without|not)\b|n['’]t\b", near)
 
     def _told(self, want: Wanted) -> str | None:
         """Return words of the customer's own: named, or answered; the request itself once they were asked for in vain."""

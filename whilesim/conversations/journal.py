@@ -159,12 +159,13 @@ class Journal:
             raise
 
     def _compare(self, folder: Path, fingerprint: Mapping[str, Any]) -> None:
-        manifest = _read_manifest(folder / "manifest.json")
-        old, new = manifest.get("fingerprint"), loads(dumps(fingerprint))
-        if old is None and (folder / "rows.jsonl").stat().st_size:
+        manifest, played = _read_manifest(folder / "manifest.json"), (folder / "rows.jsonl").stat().st_size
+        old: Any = manifest.get("fingerprint")
+        new = loads(dumps(fingerprint))
+        if old is None and played:
             msg = f"{os.fspath(folder)!r} holds rows, but not what decided them. Choose another run_dir."
             raise InputError(msg)
-        if old is None:
+        if not played:  # what another run left there decides nothing
             _write_json(folder / "manifest.json", {**manifest, "fingerprint": new})
         elif old != new:
             names = [n for n in {**old, **new} if old.get(n) != new.get(n)]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from reprlib import repr as brief
 from typing import Any, Literal, Protocol
@@ -17,12 +19,14 @@ from whilesim.cards.cards import Card
 from whilesim.chat.messages import Message, ToolCall, read_message, to_openai
 from whilesim.chat.models import CallKey, Chat
 from whilesim.chat.usage import Usage
-from whilesim.core.errors import InputError, ModelError, WhilesimError
+from whilesim.core.errors import InputError, ModelError, RunError, WhilesimError
 from whilesim.core.jsontext import dumps
 from whilesim.core.templates import render_prompt
 
 DONE = "[[DONE]]"
 """What a customer model says when it has nothing more to say; never stored."""
+PATIENCE = 300.0
+"""Seconds for one answer of a user's function; a model of one's own may serve many conversations."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -163,21 +167,49 @@ async def call_function(function: Callable[..., Any], *arguments: Any) -> Any:
     A coroutine function is awaited; a plain one runs in a thread, so that it may block.
 
     Raises:
-        ModelError: It raised; the reason is ``player``.
+        ModelError: It raised, or took longer than ``PATIENCE``; the reason is ``player``.
+        RunError: It raised KeyboardInterrupt: whoever pressed Ctrl-C meant the run.
     """
     given = arguments[: _arity(function, len(arguments))]
+    try:
+        return await asyncio.wait_for(_ask(function, given), PATIENCE)
+    except asyncio.TimeoutError as error:
+        raise ModelError(f"the function gave no answer in {PATIENCE:g} seconds.", reason="player") from error
+
+
+async def _ask(function: Callable[..., Any], given: Sequence[Any]) -> Any:
     try:
         own_call = getattr(function, "__call__", None)  # noqa: B004  an object may have an async __call__
         if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(own_call):
             found = function(*given)
         else:
-            found = await asyncio.get_running_loop().run_in_executor(None, lambda: function(*given))
+            found = await asyncio.wrap_future(_in_thread(function, given))
         return await found if isinstance(found, Awaitable) else found
     except WhilesimError:
         raise
-    except (Exception, SystemExit) as error:  # whatever a user's function raises ends one conversation, not the run
+    except BaseException as error:  # whatever a user's function raises ends one conversation, not the run
+        # before Python 3.11 nobody can tell a task that is cancelled from a function that says so
+        if isinstance(error, asyncio.CancelledError) and getattr(asyncio.current_task(), "cancelling", lambda: 1)():
+            raise
         msg = f"the function raised {type(error).__name__}: {error}"
+        if isinstance(error, KeyboardInterrupt):
+            raise RunError(msg) from error
         raise ModelError(msg, reason="player") from error
+
+
+def _in_thread(function: Callable[..., Any], given: Sequence[Any]) -> Future[Any]:
+    """Call in a thread for which the process does not wait at its end, as it does for a pool's."""
+    future = Future[Any]()
+    future.set_running_or_notify_cancel()
+
+    def work() -> None:
+        try:
+            future.set_result(function(*given))
+        except BaseException as error:  # it is raised again where the answer is awaited; no loop takes a StopIteration
+            future.set_exception(RuntimeError(repr(error)) if isinstance(error, StopIteration) else error)
+
+    threading.Thread(target=work, daemon=True).start()
+    return future
 
 
 def _arity(function: Callable[..., Any], most: int) -> int:

@@ -17,7 +17,7 @@ from itertools import groupby
 from math import log
 from typing import Any
 
-from whilesim.cards.speech import base_form, lower_first, stem, stems, word_set
+from whilesim.cards.speech import base_form, lowered, stem, stems, word_set
 from whilesim.core.templates import load_words
 from whilesim.core.text import words
 from whilesim.situations.norms import unit
@@ -126,7 +126,7 @@ def _joined(clauses: Sequence[Clause]) -> Iterator[tuple[str, bool]]:
 
     for start, group in groupby(clauses, key=lead):
         items = list(group)
-        ends = [lower_first(c.text.removeprefix(start).rstrip(".")) for c in items if c.text != start]
+        ends = [lowered(c.text.removeprefix(start).rstrip(".")) for c in items if c.text != start]
         listed = "; and ".join(filter(None, ["; ".join(ends[:-1]), *ends[-1:]]))
         yield _LOOKS["note"].sub("", start + listed), any(c.kind == "handoff" for c in items)
 
@@ -148,7 +148,7 @@ def _told(rule: str, *, ours: bool) -> str:
     rule = " ".join(_ordered(part, ours or "you" in rule) for part in parts)
     for full, short in _WORDS["short"].items():
         rule = re.sub(rf"\b{full}(?= \w)", short, rule)
-    rule = lower_first(rule.rstrip(" .!;")) + "."
+    rule = lowered(rule.rstrip(" .!;")) + "."
     whole = all(map(_LOOKS["finite"].search, re.split(r"(?<=[.!?]) (?=[A-Z])", rule)))
     sound = whole and not _LOOKS["untold"].search(rule)
     return rule if sound and len(rule.split()) > 3 else ""
@@ -178,7 +178,7 @@ def _ordered(part: str, ours: bool) -> str:
     if first not in word_set("verbs") | word_set("verb_or_noun") | {"be"}:
         return _UNSOUND if _orders(re.split(r"[,:] ", order)[-1]) else part
     may = "can" if _LOOKS["limit"].search(order) else "have to"
-    return f"{head}I {may} {lower_first(order)}" if ours and ": " not in order else _UNSOUND
+    return f"{head}I {may} {lowered(order)}" if ours and ": " not in order else _UNSOUND
 
 
 def _orders(text: str) -> bool:

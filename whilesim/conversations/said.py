@@ -26,7 +26,7 @@ SHAPES: Mapping[str, str] = {
 _GAP, _BACK = _WORDS["between"], _WORDS["between_back"]
 _NAMED = re.compile(rf"\b(?:{'|'.join(n for names in _WORDS['names'].values() for n in names)}){_GAP}$", re.I)
 _KEYS = frozenset({"id", "ids", "number", "numbers", "uuid", "code", "key", "ref", "reference"})
-_LIGHT = frozenset({"id", "ids", "number", "numbers", "code", "new", "old", "current", "key", "no", "target"})
+_LIGHT = (_KEYS - {"uuid", "ref", "reference"}) | {"new", "old", "current", "no", "target", "on", "at"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,11 @@ from whilesim.conversations.reading import asks_go_ahead
 from whilesim.core.seeds import chance, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, words
+from whilesim.world.kinds import role_of
 
 _WHO = ("name", "email", "phone", "date of birth", "zip")
+_ONE_OF = ("email", "phone", "dob", "zip", "full_name", "street", "username")
+"""Roles of which a customer has one, so that all words for it mean the same."""
 _GOODBYE = r"you're welcome|have a good day|take care!|for getting in touch"
 _ASKS = r"(?<!you )(?<!n't )(?<!not )\bneed\b|\b(?:provide|give me|tell me)\b"
 _NO = r"\b(?:sorry|can't|cannot|unable|unfortunately|not able|couldn't|isn't possible|wasn't able|decline)\b"
@@ -70,7 +73,8 @@ def _reply(card: Card, said: Sequence[str], heard: str, seed: int) -> tuple[str,
 
 def _answer(card: Card, said: Sequence[str], heard: str, phrase: Callable[..., str]) -> str:
     """Say what was asked for, as far as the card knows it; where it is asked which one, what was not said yet."""
-    new = [n for n in card.facts if not any(card.facts[n] in t for t in said)]
+    told = {n: v if len(v) > 3 else say_fact(n, v) for n, v in card.facts.items()}
+    new = [n for n in card.facts if not any(told[n] in t for t in said)]
     if re.search(r"\bwhich\b", heard, re.I) and re.search(r"more than one|several", heard):
         chosen = [n for n in new if n not in _WHO and not n.endswith(" id")] or new
     else:
@@ -78,7 +82,8 @@ def _answer(card: Card, said: Sequence[str], heard: str, phrase: Callable[..., s
         chosen = chosen or ([] if len(said) > 2 else new[:2])
     if not chosen:
         return phrase("cannot")
-    facts = " ".join(s[:1].upper() + s[1:] + "." for s in (say_fact(n, card.facts[n]) for n in chosen[:8]))
+    once = dict.fromkeys(say_fact(n, card.facts[n]) for n in chosen[:8])
+    facts = " ".join(s[:1].upper() + s[1:] + "." for s in once)
     return phrase("give" if chosen[0] in new else "again", facts=facts)
 
 
@@ -87,6 +92,9 @@ def _share_named(name: str, text: str) -> float:
     parts = [w for w in name_words(name.replace(" ", "_")) if w not in ("of", "the", "my")]
     parts = [w for w in parts if w not in ("id", "ids", "new", "number", "code")] or parts
     heard = {w.removesuffix("s") for w in words(text)}
+    role, flat = role_of("_".join(name.split())), f" {' '.join(words(text))} "
+    if role in _ONE_OF and any(f" {w.replace('_', ' ')} " in flat for w in load_words("world_nouns")["roles"][role]):
+        return 1.0  # a zip code is a postcode
     return sum(w.removesuffix("s") in heard for w in parts) / len(parts) if parts else 0.0
 
 

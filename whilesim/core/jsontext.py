@@ -75,12 +75,11 @@ def read_yaml(text: str) -> Any:
 
 def copied(value: T) -> T:
     """Copy nested mappings and lists; what stands in them is shared. Five times as fast as ``deepcopy``."""
-    found: Any = value
     if isinstance(value, dict):  # a call for each plain value would take most of the time
-        found = {key: copied(v) if isinstance(v, (dict, list)) else v for key, v in value.items()}
-    elif isinstance(value, list):
-        found = [copied(v) if isinstance(v, (dict, list)) else v for v in value]
-    return cast(T, found)
+        return cast(T, {key: copied(v) if isinstance(v, (dict, list)) else v for key, v in value.items()})
+    if isinstance(value, list):
+        return cast(T, [copied(v) if isinstance(v, (dict, list)) else v for v in value])
+    return value
 
 
 def parse_object(text: str) -> dict[str, Any] | None:
@@ -113,10 +112,9 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, Any]]:
     """
     with Path(path).open("rb") as lines:
         for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
             try:
-                yield number, loads(line.removeprefix(b"\xef\xbb\xbf"))
+                if line.strip():
+                    yield number, loads(line.removeprefix(b"\xef\xbb\xbf"))
             except ValueError as error:
                 msg = f"{os.fspath(path)}, line {number}: not JSON ({error}). Mend or delete the line."
                 raise InputError(msg) from error
@@ -124,36 +122,27 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, Any]]:
 
 def write_lines(path: str | os.PathLike[str], values: Iterable[Mapping[str, Any]]) -> int:
     """Write mappings as JSONL, whole or not at all; return how many."""
-    count = 0
-
-    def lines() -> Iterator[bytes]:
-        nonlocal count
-        for count, value in enumerate(values, start=1):  # noqa: B007  it is returned below
-            yield dumps(value).encode() + b"\n"
-
-    write_whole(path, lines())
-    return count
+    return write_whole(path, (dumps(value).encode() + b"\n" for value in values))
 
 
-def write_whole(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> None:
-    """Write a file, whole or not at all.
+def write_whole(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> int:
+    """Write a file, whole or not at all; return how many chunks.
 
     The bytes go to a temporary file beside the target, which replaces it once they are on disk.
 
     Raises:
         InputError: The path names no file.
     """
-    target = Path(path)
-    if not target.name or target.is_dir():
+    if not (target := Path(path)).name or target.is_dir():
         raise InputError(f"{os.fspath(path)!r} names no file to write. Type a file's name.")
     temporary = target.with_name(target.name + ".part")
     try:
         with temporary.open("wb") as out:
-            for chunk in chunks:
-                out.write(chunk)
+            count = sum(1 for _ in map(out.write, chunks))
             out.flush()
             os.fsync(out.fileno())
         temporary.replace(target)
+        return count
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -176,6 +165,4 @@ def _finite(value: Any) -> Any:
         return None
     if isinstance(value, Mapping):
         return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return value
+    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value

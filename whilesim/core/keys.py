@@ -58,10 +58,8 @@ def scrub(value: Any, levels: int = 100) -> Any:
     if levels < 0:
         return HIDDEN
     if isinstance(value, Mapping):
-        return {
-            k: HIDDEN if _NAME.search(str(k)) and isinstance(v, str) and v else scrub(v, levels - 1)
-            for k, v in value.items()
-        }
+        named = {k for k, v in value.items() if v and isinstance(v, str) and _NAME.search(str(k))}
+        return {k: HIDDEN if k in named else scrub(v, levels - 1) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [scrub(v, levels - 1) for v in value]
     return _LOOKS.sub(HIDDEN, value) if isinstance(value, str) else value

@@ -39,5 +39,4 @@ def between(low: int, high: int, seed: int, *names: str | int) -> int:
 
 def shuffled(options: Iterable[T], seed: int, *names: str | int) -> list[T]:
     """Return the options in an order that depends on the seed and the names alone."""
-    ranked = enumerate(options)
-    return [o for _, o in sorted(ranked, key=lambda pair: (derive(seed, *names, pair[0]), pair[0]))]
+    return [o for _, o in sorted(enumerate(options), key=lambda pair: (derive(seed, *names, pair[0]), pair[0]))]

@@ -175,11 +175,8 @@ def mcnemar(only_a: int, only_b: int, *, pairs: int | None = None) -> Comparison
     told = only_a + only_b
     every = told if pairs is None else pairs
     if only_a < 0 or only_b < 0 or every < told:
-        msg = (
-            f"only_a={only_a!r}, only_b={only_b!r} of pairs={pairs!r} cannot be: counts are 0 or more, "
-            "and no more than there are pairs. Type: mcnemar(only_a=3, only_b=9, pairs=40)"
-        )
-        raise InputError(msg)
+        msg = f"only_a={only_a!r}, only_b={only_b!r} of pairs={pairs!r} cannot be: counts are 0 or more, "
+        raise InputError(msg + "and no more than there are pairs. Type: mcnemar(only_a=3, only_b=9, pairs=40)")
     if told == 0:  # nothing tells them apart, which is no evidence of a difference
         return Comparison(1.0, 0.0, 0)
     return Comparison(float(binomtest(only_a, told).pvalue), (only_b - only_a) / every, told)
@@ -195,11 +192,8 @@ def permutation(a: Sequence[float], b: Sequence[float], *, seed: int = 0, draws:
         InputError: The two have different lengths, or none, or a value is not finite.
     """
     if len(a) != len(b) or not len(a):
-        msg = (
-            f"paired values need equal lengths of 1 or more, not {len(a)} and {len(b)}: "
-            "give one value per task, in the same order."
-        )
-        raise InputError(msg)
+        msg = f"paired values need equal lengths of 1 or more, not {len(a)} and {len(b)}: "
+        raise InputError(msg + "give one value per task, in the same order.")
     gaps = _finite(b) - _finite(a)
     told = gaps[gaps != 0]
     exact = len(told) <= _EXACT
@@ -236,10 +230,8 @@ def kappa(a: Sequence[Hashable], b: Sequence[Hashable]) -> Estimate:
         InputError: The two have different lengths.
     """
     if len(a) != len(b):
-        msg = f"kappa needs one label from each rater for each thing, not {len(a)} and {len(b)} labels."
-        raise InputError(msg)
-    n = len(a)
-    if n == 0:
+        raise InputError(f"kappa needs one label from each rater for each thing, not {len(a)} and {len(b)} labels.")
+    if (n := len(a)) == 0:
         return Estimate(None, why="nothing was labelled by both")
     agreed = sum(x == y for x, y in zip(a, b, strict=True))
     by_chance = sum(list(a).count(v) * list(b).count(v) for v in dict.fromkeys(a)) / n**2
@@ -292,8 +284,7 @@ def _group_means(values: _Floats, groups: Sequence[Hashable] | None, *, seed: in
     """Return the mean of each column over the rows where it is a number, bootstrapped over groups."""
     labels = range(len(values)) if groups is None else groups
     if len(labels) != len(values):
-        msg = f"groups has {len(labels)} label(s) for {len(values)} value(s): give one label per value."
-        raise InputError(msg)
+        raise InputError(f"groups has {len(labels)} label(s) for {len(values)} value(s): give one label per value.")
     order = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     index = np.array([order[label] for label in labels], dtype=int)
     there = ~np.isnan(values)
@@ -315,8 +306,7 @@ def _resamples(size: int, seed: int) -> Iterator[_Floats]:
 
 def _summary(sums: _Floats, counts: _Floats, drawn: _Floats) -> Estimate:
     used = counts > 0
-    n = int(used.sum())
-    if n == 0:
+    if (n := int(used.sum())) == 0:
         return Estimate(None, why="nothing to count")
     value = float(sums.sum() / counts.sum())
     if n == 1:
@@ -343,29 +333,21 @@ def _noise(rows: int, bits: int, seed: int, name: str) -> Iterator[NDArray[np.ui
 
 
 def _finite(values: Sequence[float]) -> _Floats:
-    found = np.asarray(values, dtype=float)
-    if not np.isfinite(found).all():
-        msg = "a value is NaN or infinite, and a mean of it says nothing: leave the task out, and count it."
-        raise InputError(msg)
+    if not np.isfinite(found := np.asarray(values, dtype=float)).all():
+        raise InputError("a value is NaN or infinite, and a mean of it says nothing: leave the task out, and count it.")
     return found
 
 
 def _check_tries(n: int, c: int, k: int) -> None:
     if not 0 <= c <= n or not 1 <= k <= n:
-        msg = (
-            f"n={n!r} tries, c={c!r} passes, k={k!r} cannot be: c runs from 0 to n, and k from 1 to n. "
-            "A task with fewer than k tries says nothing about k: leave it out, and count it."
-        )
-        raise InputError(msg)
+        msg = f"n={n!r} tries, c={c!r} passes, k={k!r} cannot be: c runs from 0 to n, and k from 1 to n. "
+        raise InputError(msg + "A task with fewer than k tries says nothing about k: leave it out, and count it.")
 
 
 def _spreads(p1: float, p2: float, alpha: float, power: float) -> tuple[float, float]:
     """Return the spread of a difference if the two rates were one, and as they are."""
     if not (0 <= p1 <= 1 and 0 <= p2 <= 1 and p1 != p2 and 0 < alpha < 1 and 0 < power < 1):
-        msg = (
-            f"p1={p1!r}, p2={p2!r}, alpha={alpha!r}, power={power!r} cannot be planned for: rates lie from 0 "
-            "to 1 and differ, alpha and power lie between 0 and 1. Type: sample_size(0.30, 0.175)"
-        )
-        raise InputError(msg)
+        msg = f"p1={p1!r}, p2={p2!r}, alpha={alpha!r}, power={power!r} cannot be planned for: rates lie from 0 "
+        raise InputError(msg + "to 1 and differ, alpha and power lie between 0 and 1. Type: sample_size(0.30, 0.175)")
     mean = (p1 + p2) / 2
     return math.sqrt(2 * mean * (1 - mean)), math.sqrt(p1 * (1 - p1) + p2 * (1 - p2))

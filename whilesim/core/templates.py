@@ -52,11 +52,7 @@ def prompts_digest() -> str:
 def _environment(folder: str) -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(
-        loader=FileSystemLoader(_ROOT / folder),
-        undefined=StrictUndefined,
-        autoescape=folder == "pages",  # noqa: S701  prompts are plain text; pages are escaped
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=False,
-    )
+    blocks: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True}
+    loader, escaped = FileSystemLoader(_ROOT / folder), folder == "pages"
+    # prompts are plain text; pages are escaped
+    return Environment(loader=loader, undefined=StrictUndefined, autoescape=escaped, **blocks)  # noqa: S701  see above

@@ -1,10 +1,10 @@
 """Evals: whether the agent you ship does what your tickets ask.
 
     publish   tickets and results on the Hub, each push beside those before it
+    traces    what an agent did on one ticket
     tickets   golden tickets: read, checked, made from rows and from failing traces
     sandbox   the mock world in the state of a ticket
     rules     what must not be done, as data
-    traces    what an agent did on one ticket
     agents    anything that answers, as an agent; four that anybody could write in a minute
     scorers   a trace held against its ticket
     results   traces, scores and floors of one run, and what they say

@@ -10,7 +10,6 @@ score.
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import inspect
 import json
@@ -27,7 +26,7 @@ from whilesim.chat.messages import Message, ToolCall, read_message, to_openai
 from whilesim.chat.models import PROVIDERS
 from whilesim.conversations.players import Agent, Context, call_function
 from whilesim.conversations.scripted import ScriptedAgent
-from whilesim.core.errors import ModelError
+from whilesim.core.errors import InputError, ModelError
 from whilesim.core.jsontext import dumps
 from whilesim.core.keys import hide, known_keys, place_of
 from whilesim.core.templates import load_words
@@ -56,6 +55,8 @@ class TicketAgent:
     tickets: Mapping[str, Ticket]
     traces: dict[tuple[str, int], AgentTrace] = field(default_factory=dict)
     """What the function was handed, by ticket and trial."""
+    remote: bool = False
+    """It cannot reach the mock world, whose state then says nothing of it."""
 
     async def answer(self, messages: Sequence[Message], context: Context) -> Sequence[Message]:
         """Call the function; its tool calls come first, then its words."""
@@ -68,16 +69,14 @@ class TicketAgent:
         names = inspect.signature(self.function).parameters
         by_name = asked.keys() <= names.keys() or any(p.kind is p.VAR_KEYWORD for p in names.values())
         found = await call_function(lambda: self.function(**asked) if by_name else self.function(*asked.values()))
+        msg = f'the agent returned {found!r:.60}. Return {{"final_state": {{...}}}}, and "reply" if it is not on the trace.'
         found = {"reply": found} if isinstance(found, str) else found
         if not isinstance(found, Mapping):
-            msg = f'the agent returned {found!r:.60}. Return {{"final_state": {{...}}}}, and "reply" if it is not on the trace.'
             raise ModelError(msg, reason="player")
         if isinstance(found.get("final_state"), Mapping):
             trace.final_state, trace.state_of = dict(found["final_state"]), "agent"
-        made = found.get("tool_calls") or []
-        if not isinstance(made, (list, tuple)):
-            msg = f"the agent returned tool_calls={made!r:.60}. Return a list of calls."
-            raise ModelError(msg, reason="player")
+        if not isinstance(made := found.get("tool_calls") or [], (list, tuple)):
+            raise ModelError(f"the agent returned tool_calls={made!r:.60}. Return a list of calls.", reason="player")
         trace.tool_calls += made
         trace.tool_calls[calls:] = [_plain_call(c) for c in trace.tool_calls[calls:]]
         for number, call in enumerate(trace.tool_calls[calls:], start=calls):
@@ -85,6 +84,8 @@ class TicketAgent:
         trace.turns[turns:] = [_turn(t) for t in trace.turns[turns:]]
         said = "\n".join(t["content"] for t in trace.turns[turns:] if t["role"] == "assistant")
         reply = found.get("reply", found.get("content")) or said
+        if not str(reply).strip():
+            raise ModelError(msg, reason="player")
         return (*context.inner, Message(role="assistant", content=str(reply)))
 
 
@@ -139,7 +140,7 @@ def find_agent(agent: Any, tickets: Mapping[str, Ticket]) -> Agent | None:
     """Return an agent for what evaluations alone know; None for what a simulation takes as well."""
     if isinstance(agent, str):
         address = agent.startswith(("http://", "https://"))
-        return TicketAgent(rest_agent(agent), tickets) if address else _NAMED.get(agent)
+        return TicketAgent(rest_agent(agent), tickets, remote=True) if address else _NAMED.get(agent)
     if _is_openai(agent) or callable(getattr(agent, "invoke", None)):
         return FrameworkAgent(agent)
     if hasattr(agent, "answer"):
@@ -149,6 +150,8 @@ def find_agent(agent: Any, tickets: Mapping[str, Ticket]) -> Agent | None:
 
 def load_agent(spec: str) -> Any:
     """Return what a text names: ``module:function``, ``path.py:function``, or the text itself."""
+    if spec.endswith(".py"):
+        raise InputError(f"the agent {spec!r} names a file, and no function in it. Type {spec}:function.")
     if ":" not in spec or spec.partition(":")[0] in (*PROVIDERS, "http", "https"):
         return spec
     told = f"the agent {spec!r} cannot be loaded: "
@@ -244,11 +247,10 @@ def _add_call(context: Context, told: Mapping[str, Any], number: int) -> None:
 
 async def _run_openai(agent: Any, wire: list[dict[str, Any]], _context: Context) -> list[Message]:
     given = [m for m in wire if m["role"] != "system"]  # its own instructions are its system prompt
-    result = await importlib.import_module("agents").Runner.run(agent, given)
+    result = await call_function(importlib.import_module("agents").Runner.run, agent, given)
     found = list[Message]()
     for item in result.to_input_list()[len(given) :]:
-        kind = item.get("type")
-        if kind == "function_call":
+        if (kind := item.get("type")) == "function_call":
             found.append(_calling(item["call_id"], item["name"], item["arguments"]))
         elif kind == "function_call_output":
             found.append(Message(role="tool", tool_call_id=item["call_id"], content=str(item["output"])))
@@ -263,8 +265,7 @@ async def _run_langchain(agent: Any, wire: list[dict[str, Any]], context: Contex
         agent, given = agent.bind_tools(list(context.tools)), wire
     elif "input" in getattr(agent, "input_keys", ()):  # an executor
         given = {"input": wire[-1]["content"], "chat_history": wire[:-1]}
-    found = await asyncio.get_running_loop().run_in_executor(None, agent.invoke, given)
-    if not isinstance(found, Mapping):
+    if not isinstance(found := await call_function(agent.invoke, given), Mapping):
         return [_of_langchain(found)]
     if "messages" in found:
         return [_of_langchain(m) for m in found["messages"][len(wire) :]]

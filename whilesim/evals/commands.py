@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import shlex
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import asdict
 from functools import reduce
 from pathlib import Path
@@ -22,6 +23,7 @@ _STARTER = Path(__file__).parent.parent / "starter"
 _FILE = click.Path(exists=True, dir_okay=False)
 _PATH = click.Path(exists=True)
 _NEW = click.Path(dir_okay=False)
+_SHARE = click.FloatRange(0, 1)
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _split = click.option("--split", default="nightly", show_default=True, help="Split of the dataset.")
 _SUITE = [
@@ -47,6 +49,10 @@ def _with(options: Sequence[_Decorator]) -> _Decorator:
     return lambda function: reduce(lambda made, option: option(made), reversed(options), function)
 
 
+_PLAYING = {p.opts[0] for p in click.command(_with(_RUN)(lambda: None)).params}
+_TYPED = click.core.ParameterSource.COMMANDLINE
+
+
 def _show_floors(found: Mapping[str, Any], *, as_json: bool) -> None:
     from whilesim.evals.results import tell_floors
 
@@ -59,7 +65,8 @@ def _evaluate(tickets: str | None, how: dict[str, Any], agent: str) -> Any:
     from whilesim.evals.runner import evaluate
     from whilesim.evals.setup import read_options
 
-    return evaluate(load_agent(agent), tickets, **read_options(how))
+    with redirect_stdout(sys.stderr):  # what the user's code prints is no part of the result
+        return evaluate(load_agent(agent), tickets, **read_options(how))
 
 
 @click.command("eval")
@@ -99,8 +106,9 @@ def eval_(tickets: str | None, agent: str, as_json: bool, **how: Any) -> None:
 @click.command("gate")
 @click.argument("tickets")
 @_with(_RUN)
-@click.option("--min-policy", default=1.0, show_default=True, help="Policy to reach, 0 to 1; 1 is every ticket.")
-@click.option("--min-resolution", type=float, help="Resolution to reach, 0 to 1; printed only by default.")
+@click.option("--min-policy", type=_SHARE, default=1.0, show_default=True, help="Policy to reach; 1 is every ticket.")
+@click.option("--min-resolution", type=_SHARE, help="Resolution to reach; printed only by default.")
+@click.option("--min-passed", type=_SHARE, help="Share of tickets to pass, every expected call made in them.")
 @click.option("--undecided", type=click.Choice(["estimate", "fail", "pass"]), default="estimate", show_default=True,
               help="What a threshold inside the interval means.")  # fmt: skip
 @click.option("--junit", type=_NEW, help="Write JUnit XML to this file.")
@@ -115,8 +123,13 @@ def gate_(tickets: str, agent: str, undecided: Any, as_json: bool, **how: Any) -
     from whilesim.evals.gate import hold, write_junit, write_summary
     from whilesim.evals.results import load_result
 
-    result = load_result(tickets) if Path(tickets).is_dir() else _evaluate(tickets, how, agent)
-    report = hold(result, how["min_policy"], how["min_resolution"], undecided=undecided)
+    ctx, folder = click.get_current_context(), Path(tickets).is_dir()
+    given = {p.opts[0] for p in ctx.command.params if ctx.get_parameter_source(p.name or "") is _TYPED} & _PLAYING
+    if folder and given:
+        told = f"{tickets!r} is a run that was played already, so nothing would read {', '.join(sorted(given))}"
+        raise InputError(f"{told}. Leave that out, or type the path of the tickets.")
+    result = load_result(tickets) if folder else _evaluate(tickets, how, agent)
+    report = hold(result, how["min_policy"], how["min_resolution"], how["min_passed"], undecided)
     if how["junit"]:
         write_junit(result, report, how["junit"])
     write_summary(result, report)
@@ -143,7 +156,7 @@ def compare_(folders: tuple[str, ...], hub: str | None, split: str, as_json: boo
         show(runs, tell_history(runs), as_json=as_json)
     elif len(folders) == 2:
         found = compare(*folders)
-        show(asdict(found), str(found), as_json=as_json)
+        show({**asdict(found), "underpowered": found.underpowered}, str(found), as_json=as_json)
     else:
         raise InputError("two folders are needed, or --hub. Type: whilesim compare runs/before runs/after")
 
@@ -171,7 +184,7 @@ def floors_(tickets: str, as_json: bool, **how: Any) -> None:
 def serve_(agents: tuple[str, ...], port: int, key: str | None, as_json: bool) -> None:
     """Serve agents as an OpenAI-compatible endpoint on 127.0.0.1.
 
-    The model's name in a request chooses the agent.
+    The model's name in a request chooses the agent. It returns its tool calls; the client makes them.
 
     Example: whilesim serve --agent mine=eval/agent.py:agent --port 8765
     """
@@ -258,10 +271,9 @@ def write_starter(folder: Path) -> list[str]:
     """
     places = {".yml": folder / ".github" / "workflows"}
     targets = {file: places.get(file.suffix, folder / "eval") / file.name for file in sorted(_STARTER.iterdir())}
-    for path in targets.values():
-        if path.exists():
-            msg = f"{str(path)!r} is there already, and would be overwritten. Move it, or type --init another-folder."
-            raise InputError(msg)
+    if there := [str(path) for path in targets.values() if path.exists()]:
+        msg = f"{there[0]!r} is there already, and would be overwritten. Move it, or type --init another-folder."
+        raise InputError(msg)
     for source, target in targets.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)

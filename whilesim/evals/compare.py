@@ -68,8 +68,7 @@ class Change:
         for name, tasks in (("worse", self.regressions), ("better", self.improvements)):
             more = f" and {len(tasks) - 20} more" if len(tasks) > 20 else ""
             lines += [f"  {name}: {', '.join(tasks[:20])}{more}"] if tasks else []
-        if self.left_out:
-            lines.append(f"  {self.left_out} tasks left out: not tried or not decided in both")
+        lines += [f"  {self.left_out} tasks left out: not tried or not decided in both"] if self.left_out else []
         for tag, c in self.tags.items():
             lines.append(f"  {tag:<20} {c.before:.2f} -> {c.after:.2f} on {c.tasks}, p = {c.p:.3g}")
         return "\n".join(lines)
@@ -104,8 +103,7 @@ def compare_tries(
     Raises:
         InputError: No task stands in both.
     """
-    both = [i for i, told in before.items() if told and after.get(i)]
-    if not both:
+    if not (both := [i for i, told in before.items() if told and after.get(i)]):
         raise InputError("the two runs have no task in common that was decided in both: nothing can be compared.")
     rates = [[sum(t[i]) / len(t[i]) for i in both] for t in (before, after)]
     gaps = {i: b - a for i, a, b in zip(both, *rates, strict=True)}
@@ -116,7 +114,8 @@ def compare_tries(
     else:
         paired = permutation(*rates)
         p, test = paired.p, "permutation of tasks, " + ("exact" if paired.n <= 16 else "10,000 drawn")
-    ranked, inside = sorted(both, key=lambda i: gaps[i]), set(both)
+    ranked = sorted(both, key=lambda i: gaps[i])
+    tagged = {tag: [i for i in ids if i in gaps] for tag, ids in (tags or {}).items()}
     return Change(
         before=sum(rates[0]) / len(both),
         after=sum(rates[1]) / len(both),
@@ -127,11 +126,7 @@ def compare_tries(
         regressions=tuple(i for i in ranked if gaps[i] < 0),
         improvements=tuple(i for i in reversed(ranked) if gaps[i] > 0),
         left_out=len(before.keys() | after.keys()) - len(both),
-        tags={
-            tag: compare_tries(*({i: t[i] for i in ids if i in inside} for t in (before, after)))
-            for tag, ids in (tags or {}).items()
-            if inside & set(ids)
-        },
+        tags={g: compare_tries(*({i: t[i] for i in ids} for t in (before, after))) for g, ids in tagged.items() if ids},
         notes=tuple(notes),
     )
 

@@ -23,6 +23,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "judge": {"help": "a model for what no rule can score"},
     "trials": {"help": "how often each ticket is played", "type": int, "default": 1},
     "resolution": {"help": "resolution that each ticket must reach, 0 to 1", "type": float},
+    "passed": {"help": "each ticket must be passed, every expected call made", "action": "store_true"},
     "allow-retries": {"help": "let other plugins try a failed ticket again", "action": "store_true"},
 }
 _REASONS = pytest.StashKey[dict[str, str]]()
@@ -30,9 +31,8 @@ _REASONS = pytest.StashKey[dict[str, str]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
-    group = parser.getgroup("whilesim", "golden tickets")
     for name, how in _OPTIONS.items():
-        group.addoption(f"--whilesim-{name}", **how)
+        parser.getgroup("whilesim", "golden tickets").addoption(f"--whilesim-{name}", **how)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -67,7 +67,12 @@ class _TicketTest(pytest.Item):
     def runtest(self) -> None:
         """Fail where the gate names the ticket."""
         if _REASONS not in self.config.stash:
-            self.config.stash[_REASONS] = _play(self.config.option)
+            from whilesim.core.errors import WhilesimError
+
+            try:
+                self.config.stash[_REASONS] = _play(self.config.option)
+            except WhilesimError as error:  # it is of all tickets, and not to be paid for with each
+                self.config.stash[_REASONS] = {item.name: str(error) for item in self.session.items}
         if why := self.config.stash[_REASONS].get(self.name):
             pytest.fail(why, pytrace=False)
 
@@ -86,7 +91,8 @@ def _play(given: Any) -> dict[str, str]:
     how = {name: getattr(given, f"whilesim_{name}") for name in ("policy", "tools", "rubric", "judge", "trials")}
     options = read_options({**how, "no_floors": True, "progress": False})
     result = evaluate(load_agent(given.whilesim_agent), given.whilesim_suite, **options)
-    reasons, least = dict(hold(result).reasons), given.whilesim_resolution
+    least, asked = given.whilesim_resolution, 1.0 if given.whilesim_passed else None
+    reasons = dict(hold(result, passed=asked).reasons)
     for trace in result.traces if least is not None else ():
         if is_below(trace, "resolution", least):
             reasons.setdefault(trace.case_id, trace.say_why("resolution"))

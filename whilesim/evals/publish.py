@@ -61,12 +61,10 @@ def read_history(repo: str, split: str = "nightly") -> list[dict[str, Any]]:
     """
     from huggingface_hub import HfApi
 
-    hub = HfApi()
-    paths = [p for p in list_files(repo) if re.fullmatch(rf"runs/{split}-.*\.json", p)]
-    if not paths:
+    if not (paths := [p for p in list_files(repo) if re.fullmatch(rf"runs/{split}-.*\.json", p)]):
         msg = f"{repo!r} holds no run in split {split!r}. Push one: result.push_to_hub({repo!r}, split={split!r})."
         raise InputError(msg)
-    files = [hub.hf_hub_download(repo, path, repo_type="dataset") for path in sorted(paths)]
+    files = [HfApi().hf_hub_download(repo, path, repo_type="dataset") for path in sorted(paths)]
     # of one second: as they were pushed, which is how the files are named
     return sorted((loads(Path(f).read_bytes()) for f in files), key=lambda run: run["date"])
 

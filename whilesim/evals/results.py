@@ -103,8 +103,7 @@ class EvalResult:
     @property
     def flip_rate(self) -> Estimate:
         """Share of tickets whose trials disagree; n/a for single trials."""
-        tried = [{t.passed for t in traces} for traces in self.by_ticket.values() if len(traces) > 1]
-        if not tried:
+        if not (tried := [{t.passed for t in traces} for traces in self.by_ticket.values() if len(traces) > 1]):
             return Estimate(None, why="single trials")
         return proportion(sum(len(told) > 1 for told in tried), len(tried))
 
@@ -215,4 +214,8 @@ def load_result(folder: str | os.PathLike[str]) -> EvalResult:
         raise InputError(f"{place / 'scores.json'} holds no {missing[0]!r}, so it is none of a run. {_AGAIN}")
     found = {"traces": [value for _, value in read_lines(place / "traces.jsonl")], "floors": told.get("floors")}
     run = {name: told[name] for name in _RUN}
-    return checked(EvalResult, {**found, "run": run}, f"{os.fspath(folder)!r} cannot be read: ", _AGAIN)
+    result = checked(EvalResult, {**found, "run": run}, f"{os.fspath(folder)!r} cannot be read: ", _AGAIN)
+    if told.get("tickets") != result.summary()["tickets"]:
+        it = f"the {len(result.traces)} traces of {os.fspath(folder)!r} are not those that its scores.json counts"
+        raise InputError(f"{it}: it was cut, or changed. {_AGAIN}")
+    return result

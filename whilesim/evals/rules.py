@@ -39,12 +39,17 @@ class Rule:
     before: Names = ()
     never: Names = ()
 
+    @property
+    def tools(self) -> list[str]:
+        """The tools that it names in full, not by a pattern."""
+        named = (*_tuple(self.when_tool), *_tuple(self.before), *_tuple(self.never))
+        return [name for name in named if not set("*?[") & set(name)]
+
     def broken(self, calls: Sequence[Mapping[str, Any]], state: Callable[[str], Any]) -> str:
         """Say how the calls break the rule; empty where they do not."""
         earlier: list[str] = []
         for call in calls:
-            name = str(call["name"])
-            if _named(name, self.never):
+            if _named(name := str(call["name"]), self.never):
                 return f"{name} was called, and never may be"
             if _named(name, self.when_tool):
                 missing = [f"{k} is not {v!r}" for k, v in self.unless_state.items() if state(k) != v]
@@ -58,13 +63,16 @@ class Rule:
 
 
 RuleLike = Rule | Callable[..., Any]
+Rules = Mapping[str, RuleLike]
+"""Rules by name."""
 
 
 def read_rules(source: Mapping[str, Any] | None = None) -> dict[str, RuleLike]:
     """Read rules by name, over the built-in ones: data, functions, or ``"module:function"``.
 
     A function gets the trace and the ticket, and returns True, or a sentence, where the rule
-    was broken.
+    was broken. What came first, a word or a call, stands in ``trace.trace.messages`` alone: no
+    rule that is data can ask for a customer's yes.
 
     Raises:
         InputError: A rule has an unknown field, or says nothing.
@@ -73,9 +81,7 @@ def read_rules(source: Mapping[str, Any] | None = None) -> dict[str, RuleLike]:
     return {name: _read_rule(name, rule) for name, rule in told.items()}
 
 
-def choose_rules(
-    wanted: Iterable[str | Mapping[str, Any]], known: Mapping[str, RuleLike], where: str
-) -> dict[str, RuleLike]:
+def choose_rules(wanted: Iterable[str | Mapping[str, Any]], known: Rules, where: str) -> Rules:
     """Return the rules of one ticket by name.
 
     Raises:
@@ -90,10 +96,9 @@ def choose_rules(
             name, rule = item, known[item]
         else:
             told = f"{where}: must_not_do names the rule {item!r}, and nobody wrote it, so it would always pass. "
-            typed = f'"rules": {{"{item}": {{"when_tool": "...", "unless_state": {{...}}}}}}.'
-            raise InputError(
-                f"{told}Name the rubric that holds it (--rubric eval/rubric.json), or write it there: {typed} {near(item, known)}".strip()
-            )
+            typed = f'"rules": {{"{item}": {{"when_tool": "...", "unless_state": {{...}}}}}}. {near(item, known)}'
+            told += "Name the rubric that holds it (--rubric eval/rubric.json), or write it there: "
+            raise InputError(told + typed.strip())
         # two rules of one tool are two rules
         chosen[name if chosen.get(name, rule) == rule else f"{name} ({len(chosen) + 1})"] = rule
     return chosen

@@ -133,11 +133,10 @@ async def _play_agent(setup: Setup, spec: Any, trials: int) -> list[AgentTrace]:
     models = cast.models if any(t.persona or t.goal for t in setup.tickets) or own is None else {}
     chats = {role: Endpoint(model, throttle=throttle) for role, model in models.items()}
     agent = own if own is not None else seat_agent(cast.agent, chats.get("agent"))
-    prompt = load_words("evals")["prompt"] if options.system_prompt is None else options.system_prompt
     stage = Stage(
         agent=agent,
         customer=_Customer(tickets, seat_customer(cast.customer, chats.get("customer"))),
-        system_prompt=prompt,
+        system_prompt=load_words("evals")["prompt"] if options.system_prompt is None else options.system_prompt,
         tools=setup.box.tools,
         turns=max([options.turns, *(1 + len(t.follow_ups) for t in setup.tickets)]),
         deadline=None if isinstance(agent, FloorAgent) else DEADLINE,  # which waits for nobody
@@ -186,13 +185,15 @@ async def _play_one(setup: Setup, stage: Stage, case: Case, ticket: Ticket) -> A
     turns = [{"role": m.role, "content": m.content} for m in said]
     trace = AgentTrace(ticket.ticket_id, turns, made, dict(played.final_state), started_at=began, trial=case.rollout)
     trace.tags, trace.stop, trace.trace = list(ticket.tags), played.stop, played
-    trace.failure = "" if played.failure is None else tell_failure(played.failure)
+    mute = Failure(role="agent", reason="player", message="the agent returned no word for the customer.")
+    silent = any(m.role == "assistant" and not m.tool_calls and not (m.content or "").strip() for m in played.messages)
+    trace.failure = tell_failure(why) if (why := played.failure or (mute if silent else None)) else ""
     trace.state_of = "" if own_calls or not played.final_state else "world"
     trace.usage = sum(played.usage.values(), Usage()).to_json()
     if isinstance(stage.agent, TicketAgent):
         told = stage.agent.traces.pop((case.card.id, case.rollout), None)
-        if told is not None and (told.state_of or not answered):
-            trace.final_state, trace.state_of = told.final_state, "agent"
+        if told is not None and (told.state_of or stage.agent.remote):
+            trace.final_state, trace.state_of = told.final_state, told.state_of
         trace.turns = told.turns if told is not None and told.turns else trace.turns
     return trace
 
@@ -211,9 +212,8 @@ def _handoff(setup: Setup, trace: AgentTrace, ticket: Ticket) -> dict[str, Any]:
     known = {t.name: t for t in setup.box.tools}
     named = dict.fromkeys([*ticket.expected_tools, *(str(c["name"]) for c in trace.tool_calls if c["name"])])
     tools = [known.get(name) or parse_tools([{"name": name}])[0] for name in named]
-    wanted = ticket.handoff
-    if wanted is None and any(t.effect == "handoff" and t.name in ticket.expected_tools for t in tools):
-        wanted = True  # what is only not expected stays open
+    asked = any(t.effect == "handoff" and t.name in ticket.expected_tools for t in tools)
+    wanted = True if asked and ticket.handoff is None else ticket.handoff  # what is only not expected stays open
     due = tuple(CallRule(name=t.name) for t in tools if t.name in ticket.expected_tools and t.effect != "handoff")
     oracle = Oracle(handoff_wanted=wanted, must_call=due)
     return asdict(read_handoff(oracle, trace.trace.messages, tools, trace.trace.failed_calls))
@@ -292,9 +292,7 @@ class _Customer:
         played = bool(ticket.persona or ticket.goal)
         if said < len(ticket.follow_ups):
             return Utterance(text=ticket.follow_ups[said], done=said + 1 == len(ticket.follow_ups) and not played)
-        if played:
-            return await self.player.speak(card, messages, context)
-        return Utterance(done=True)
+        return await self.player.speak(card, messages, context) if played else Utterance(done=True)
 
 
 def _card(ticket: Ticket, options: EvalOptions) -> Card:

@@ -6,7 +6,7 @@ its ``initial_state`` gives, and one for each id that its customer is known by.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -57,8 +57,7 @@ class Sandbox:
             played = Situation(id=ticket.world_of, values=ticket.cell)
             return MockWorld(self.tools, self.policy, played, derive(ticket.seed, "world"), model=self.model)
         reads = [t.name for t in self.tools if t.effect != "write"]  # a write would make a record ready for itself
-        situation = {"tool": reads[0]} if reads else None
-        world = MockWorld(self.tools, self.policy, situation, self.seed, model=self.model)
+        world = MockWorld(self.tools, self.policy, {"tool": reads[0]} if reads else None, self.seed, model=self.model)
         _put(cast(Records, world.records), ticket, self.model)
         return world
 
@@ -74,30 +73,32 @@ def open_sandbox(tickets: Sequence[Ticket], tools: Any, policy: Policy, world: A
         InputError: A ticket expects a tool, or holds records of a kind, that there is not.
     """
     given = parse_tools(tools) if tools else ()
-    known = {t.name for t in given}
+    known = {t.name: t.parameters["properties"] for t in given}
     for ticket in tickets if given else ():
         for name in ticket.expected_tools:
-            if name not in known:
-                raise _unknown(f"{ticket.name} expects the tool {name!r}, and there is no such tool", name, known)
+            refuse_unknown(f"{ticket.name} expects the tool {name!r}, and there is no such tool", name, known)
+            for argument in ticket.expected_arguments.get(name, ()) if known[name] else ():
+                told = f"{ticket.name}: expected_arguments gives {name} {argument!r}, and it takes no such argument"
+                refuse_unknown(told, argument, known[name])
     read = given or _tools_of(tickets)
-    if callable(world):
-        return Sandbox(tools=read, policy=policy, factory=world, seed=seed)
-    if not read:
-        return Sandbox(tools=read, policy=policy, seed=seed)
+    if callable(world) or not read:
+        return Sandbox(tools=read, policy=policy, factory=world if callable(world) else None, seed=seed)
     model = infer_world(read, policy, world if isinstance(world, WorldSpec) else None)
     for ticket in tickets:
         for name, found in ticket.initial_state.items():
             told, kind = f"{ticket.name}: initial_state holds {name!r}", _kind(name, model)
             records = found.values() if isinstance(found, Mapping) else found if isinstance(found, list) else None
             if records is not None and kind is None and given:
-                raise _unknown(f"{told}, and the world has no such kind", name, model.kinds)
+                refuse_unknown(f"{told}, and the world has no such kind", name, model.kinds)
             if kind is not None and not all(isinstance(record, Mapping) for record in records or ()):
                 raise InputError(f'{told}, and not all of it are records. Type: {{"84920": {{"status": "shipped"}}}}')
     return Sandbox(tools=read, policy=policy, model=model, seed=seed)
 
 
-def _unknown(told: str, name: str, known: Iterable[str]) -> InputError:
-    return InputError(f"{told}. {near(name, known)}There are: {', '.join(sorted(known))}.")
+def refuse_unknown(told: str, name: str, known: Collection[str]) -> None:
+    """Refuse a name that is none of those known, with the nearest of them."""
+    if name not in known:
+        raise InputError(f"{told}. {near(name, known)}There are: {', '.join(sorted(known))}.")
 
 
 def _tools_of(tickets: Sequence[Ticket]) -> tuple[Tool, ...]:
@@ -119,8 +120,7 @@ def _put(records: Records, ticket: Ticket, model: WorldModel) -> None:
     context = ticket.customer_context
     told: list[tuple[str, str, Mapping[str, Any]]] = []
     for name, found in ticket.initial_state.items():
-        kind = _kind(name, model)
-        if kind is not None and isinstance(found, Mapping):
+        if (kind := _kind(name, model)) is not None and isinstance(found, Mapping):
             told += [(kind, str(key), dict(fields)) for key, fields in found.items()]
         elif kind is not None and isinstance(found, list):
             told += [(kind, str(fields.get(model.kinds[kind].key, n)), fields) for n, fields in enumerate(found)]
@@ -145,8 +145,7 @@ def _kind(name: str, model: WorldModel) -> str | None:
 
 def _record(records: Records, kind: str, key: str, model: WorldModel) -> dict[str, Any]:
     """Return the record of a key; where there is none, one like the others of its kind."""
-    mine = records.setdefault(kind, {})
-    if key not in mine:
+    if key not in (mine := records.setdefault(kind, {})):
         like = {k: v for k, v in next(iter(mine.values()), {}).items() if k != "notes"}
         name = model.kinds[kind].key or f"{kind}_id"
         like[name] = int(key) if isinstance(like.get(name), int) and key.isdigit() else key
@@ -160,6 +159,5 @@ def _make_ready(record: dict[str, Any], kind: str, ticket: Ticket, model: WorldM
     options = model.kinds[kind].fields[status].options if status else ()
     deeds = [model.deeds[name] for name in reversed(ticket.expected_tools) if status and name in model.deeds]
     for deed in (d for d in deeds if d.kind == kind):
-        fit = [o for o in deed.before or options if o != deed.after]
-        if fit and record.get(status) not in fit:
+        if (fit := [o for o in deed.before or options if o != deed.after]) and record.get(status) not in fit:
             record[status] = fit[0]

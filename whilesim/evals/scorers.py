@@ -17,8 +17,8 @@ from pydantic import TypeAdapter
 from whilesim.conversations.intent import asks_person
 from whilesim.conversations.journal import PLAYED_AGAIN
 from whilesim.core.text import fold
-from whilesim.evals.rules import Rule, RuleLike
-from whilesim.evals.tickets import Ticket
+from whilesim.evals.rules import Rule, Rules
+from whilesim.evals.tickets import Ticket, near
 from whilesim.evals.traces import AgentTrace
 from whilesim.grading.outcome import violations
 from whilesim.situations.tools import Tool
@@ -28,6 +28,8 @@ SCORERS = ("resolution", "tool_accuracy", "policy")
 """Criteria of a rubric that are scored without a model; the judge is asked about all others."""
 NOTHING_EXPECTED = "the ticket expects no final state"
 """Why a resolution is None where that is no fault."""
+NO_STATE = "nobody reported a final state"
+"""Why a resolution is None where that is no fault of the ticket."""
 _ORACLE = TypeAdapter(Oracle)
 _ENDS = ("must_call", "end", "handoff_missing", "handoff_unwanted")
 
@@ -44,18 +46,15 @@ class Scored:
 _NO_TOOLS = Scored(value=None, why="the ticket expects no tools")
 
 
-def score_ticket(
-    trace: AgentTrace, ticket: Ticket, rules: Mapping[str, RuleLike], tools: Sequence[Tool]
-) -> dict[str, Scored]:
+def score_ticket(trace: AgentTrace, ticket: Ticket, rules: Rules, tools: Sequence[Tool]) -> dict[str, Scored]:
     """Give each scorer's name its score; of a ticket that was made from a row, the row's oracle decides."""
     if trace.failure:
         return {name: Scored(value=None, why=trace.failure) for name in SCORERS}
     policy = score_policy(trace, ticket, rules)
-    if ticket.oracle is None:
-        told = {"resolution": score_resolution(trace, ticket), "tool_accuracy": score_tools(trace, ticket)}
-    else:
+    if ticket.oracle is not None:
         told = score_by_oracle(trace, ticket, tools)
-    return told if "policy" in told and policy.value == 1.0 else {**told, "policy": policy}
+        return told if policy.value == 1.0 else {**told, "policy": policy}
+    return dict(zip(SCORERS, (score_resolution(trace, ticket), score_tools(trace, ticket), policy), strict=True))
 
 
 def score_resolution(trace: AgentTrace, ticket: Ticket) -> Scored:
@@ -67,9 +66,9 @@ def score_resolution(trace: AgentTrace, ticket: Ticket) -> Scored:
     for key, wanted in ticket.expected_final_state.items():
         known, value = look_up(key, trace, ticket)
         if not known:
-            why = f"the final state holds no {key!r}" if trace.state_of else "nobody reported a final state"
-            return Scored(value=None, why=why)
-        told.append((f"{key} is {value!r:.60} and not {wanted!r:.60}", _agrees(wanted, value)))
+            why = f"the final state holds no {key!r}. {near(key, trace.final_state)}".strip(" .")
+            return Scored(value=None, why=why if trace.state_of else NO_STATE)
+        told.append((_tell(key, wanted, value), _agrees(wanted, value)))
     if not told:
         return Scored(value=None, why=NOTHING_EXPECTED)
     missed = [name for name, held in told if not held]
@@ -84,24 +83,25 @@ def score_tools(trace: AgentTrace, ticket: Ticket) -> Scored:
     wanted, names = Counter(expected), Counter(str(c["name"]) for c in made)
     shared = (wanted & names).total()
     with_arguments = [name for name in wanted if name in ticket.expected_arguments]
-    right = sum(any(_fits(name, call, ticket) for call in made) for name in with_arguments)
+    wrong = [name for name in with_arguments if not any(_fits(name, call, ticket) for call in made)]
+    others = {n: _tell(n, ticket.expected_arguments[n], c.get("arguments")) for c in made if (n := c["name"]) in wrong}
     common = _in_order(made, ticket)
     parts = {
         "precision": shared / len(made) if made else 0.0,
         "recall": shared / len(expected),
         "order": _common([[name == call["name"] for call in made] for name in expected]) / shared if shared else 0.0,
-        "arguments": right / len(with_arguments) if with_arguments else 1.0,
+        "arguments": 1 - len(wrong) / len(with_arguments) if with_arguments else 1.0,
     }
     missing, extra = (", ".join(c.elements()) for c in (wanted - names, names - wanted))
     why = [f"{missing} not called"] if missing else []
     why += [f"{extra} called besides"] if extra else []
     astray = parts["order"] < 1 or (not missing and parts["arguments"] == 1 and common < len(expected))
     why += ["called in another order"] if shared and astray else []
-    why += ["called with other arguments"] if parts["arguments"] < 1 else []
+    why += [f"called with other arguments: {'; '.join(others.values())}"] if others else []
     return Scored(value=2 * common / (len(expected) + len(made)), why="; ".join(why), parts=parts)
 
 
-def score_policy(trace: AgentTrace, ticket: Ticket, rules: Mapping[str, RuleLike]) -> Scored:
+def score_policy(trace: AgentTrace, ticket: Ticket, rules: Rules) -> Scored:
     """Score 1 where no rule was broken, 0 where one was."""
 
     def state(key: str) -> Any:
@@ -169,9 +169,9 @@ def look_up(key: str, trace: AgentTrace, ticket: Ticket) -> tuple[bool, Any]:
     if key in state:
         return True, state[key]
     if "." in key:
-        for step in key.split("."):
-            if not isinstance(state, Mapping) or step not in state:
-                return trace.state_of == "agent", None
+        for depth, step in enumerate(key.split(".")):
+            if not isinstance(state, Mapping) or step not in state:  # a record that nobody made is none
+                return trace.state_of == "agent" or depth == 1, None
             state = state[step]
         return True, state
     if trace.state_of != "world":
@@ -180,8 +180,7 @@ def look_up(key: str, trace: AgentTrace, ticket: Ticket) -> tuple[bool, Any]:
     for kind, records in ((k, r) for k, r in state.items() if isinstance(r, Mapping)):
         field_name = key.removeprefix(f"{kind}_")
         mine = [r for k, r in records.items() if k.strip("#").lower() in ids or len(records) == 1]
-        found = [r for r in mine if field_name in r or key in r]
-        if found:
+        if found := [r for r in mine if field_name in r or key in r]:
             return True, found[0].get(key, found[0].get(field_name))
     return False, None
 
@@ -204,6 +203,14 @@ def _agrees(wanted: Any, value: Any) -> bool:
     if isinstance(wanted, (int, float)) and isinstance(value, (int, float)):
         return abs(wanted - value) < 1e-9
     return fold(str(wanted)).lstrip("#") == fold(str(value)).lstrip("#")
+
+
+def _tell(path: str, wanted: Any, value: Any) -> str:
+    """Name the innermost place at which a value is not what was wanted."""
+    for key in wanted if isinstance(wanted, Mapping) and isinstance(value, Mapping) else ():
+        if key not in value or not _agrees(wanted[key], value[key]):
+            return _tell(f"{path}.{key}", wanted[key], value.get(key))
+    return f"{path} is {value!r:.60} and not {wanted!r:.60}"
 
 
 def _fits(name: str, call: Mapping[str, Any], ticket: Ticket) -> bool:

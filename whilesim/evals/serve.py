@@ -70,8 +70,7 @@ async def serving(agents: Mapping[str, Any], *, port: int = 0, key: str | None =
 
 
 async def _seat(spec: Any, stack: AsyncExitStack) -> Agent:
-    own = find_agent(spec, _AnyTicket())
-    if own is not None:
+    if (own := find_agent(spec, _AnyTicket())) is not None:
         return own
     cast = await find_cast(spec, "scripted")
     chat = Endpoint(cast.models["agent"]) if "agent" in cast.models else None
@@ -81,7 +80,8 @@ async def _seat(spec: Any, stack: AsyncExitStack) -> Agent:
 
 
 def _refused(kind: type[web.HTTPException], message: str) -> web.HTTPException:
-    error = {"message": message, "type": "invalid_request_error", "code": kind.status_code}
+    told = "server_error" if kind.status_code >= 500 else "invalid_request_error"
+    error = {"message": message, "type": told, "code": kind.status_code}
     return kind(text=dumps({"error": error}), content_type="application/json")
 
 
@@ -99,7 +99,8 @@ class _Desk:
         asked, reply, usage = await self.answer(request)
         head = {"id": f"chatcmpl-{digest(repr(reply), 12)}", "created": int(time.time()), "model": asked["model"]}
         if asked.get("stream"):
-            return await _stream(request, asked, head, reply, usage)
+            counted = usage if asked["stream_options"].get("include_usage") else None
+            return await _stream(request, head, reply, counted)
         message = {**reply.to_openai(), "refusal": None}
         choice = {"index": 0, "message": message, "finish_reason": _finish(reply), "logprobs": None}
         whole = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
@@ -126,15 +127,14 @@ class _Desk:
         first = next((m.content or "" for m in messages if m.role == "user"), "")
         turn = sum(m.role == "assistant" for m in messages)
         context = Context(tools=tools, case=f"{digest(first)}-{turn}", seed=0, turn=turn, answer=_no_world)
-        if isinstance(agent, TicketAgent):  # what it writes down is of this request alone
-            agent = replace(agent, traces={})
+        # what it writes down is of this request alone
+        agent = replace(agent, traces={}) if isinstance(agent, TicketAgent) else agent
         try:
             said = await agent.answer(messages, context)
         except Exception as error:  # an agent of the user's may raise anything; the client must hear of it
             log.warning("%s: %s", asked["model"], error)
             raise _refused(web.HTTPInternalServerError, f"{type(error).__name__}: {error}") from error
-        spoken = [m for m in said if m.role == "assistant"]
-        if not spoken:
+        if not (spoken := [m for m in said if m.role == "assistant"]):
             raise _refused(web.HTTPInternalServerError, f"the agent {asked['model']!r} said nothing.")
         return asked, spoken[-1], _count(raw, spoken[-1], context.usage)
 
@@ -155,17 +155,15 @@ def _finish(reply: Message) -> str:
     return "tool_calls" if reply.tool_calls else "length" if reply.finish == "length" else "stop"
 
 
-async def _stream(
-    request: Any, asked: Mapping[str, Any], head: Mapping[str, Any], reply: Message, usage: Mapping[str, int]
-) -> Any:
-    """Send an answer as server-sent events: word by word, then its calls."""
+async def _stream(request: Any, head: Mapping[str, Any], reply: Message, usage: Mapping[str, int] | None) -> Any:
+    """Send an answer as server-sent events: word by word, then its calls, then the usage where it was asked for."""
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
     await response.prepare(request)
     head = {**head, "object": "chat.completion.chunk"}
     parts: list[tuple[Any, str | None]] = [*((delta, None) for delta in _deltas(reply)), ({}, _finish(reply))]
     choices = [{"index": 0, "delta": delta, "finish_reason": end, "logprobs": None} for delta, end in parts]
     chunks: list[Any] = [{**head, "choices": [choice]} for choice in choices]
-    if asked["stream_options"].get("include_usage"):
+    if usage is not None:
         chunks.append({**head, "choices": [], "usage": usage})
     for text in (*map(dumps, chunks), "[DONE]"):
         await response.write(f"data: {text}\n\n".encode())
@@ -176,6 +174,5 @@ async def _stream(
 def _deltas(reply: Message) -> Sequence[dict[str, Any]]:
     found: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     found += [{"content": word} for word in re.findall(r"\s*\S+\s*$|\s*\S+", reply.content or "")]
-    for i, call in enumerate(reply.to_openai().get("tool_calls", ())):
-        found.append({"tool_calls": [{"index": i, **call}]})
-    return found
+    calls = enumerate(reply.to_openai().get("tool_calls", ()))
+    return found + [{"tool_calls": [{"index": i, **call}]} for i, call in calls]

@@ -18,8 +18,8 @@ from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, parse_object, write_whole
 from whilesim.core.templates import load_words
 from whilesim.core.text import digest
-from whilesim.evals.rules import RuleLike, choose_rules, read_rules
-from whilesim.evals.sandbox import Sandbox, open_sandbox
+from whilesim.evals.rules import Rule, Rules, choose_rules, read_rules
+from whilesim.evals.sandbox import Sandbox, open_sandbox, refuse_unknown
 from whilesim.evals.scorers import SCORERS
 from whilesim.evals.tickets import Tickets, load_tickets, read_json
 from whilesim.grading.rubric import Rubric, read_rubric
@@ -60,7 +60,7 @@ class Setup:
     tickets: Tickets
     box: Sandbox
     rubric: Rubric
-    rules: Mapping[str, Mapping[str, RuleLike]]
+    rules: Mapping[str, Rules]
     trials: int
     options: EvalOptions
 
@@ -101,8 +101,7 @@ def check_protocol(path: str | os.PathLike[str], told: Mapping[str, Any]) -> Non
         raise InputError(f"{where} is none: it holds no digest. {typed}")
     if frozen.pop("digest") != digest(dumps(frozen)):
         raise InputError(f"{where} was changed after it was frozen: its digest is not that of its text.")
-    differ = [name for name in told if told[name] != frozen.get(name)]
-    if differ:
+    if differ := [name for name in told if told[name] != frozen.get(name)]:
         told_of = "; ".join(f"{n} is {told[n]!r:.60} and was frozen as {frozen.get(n)!r:.60}" for n in differ)
         raise InputError(f"this run is not the one of {where}: {told_of}. Freeze a new one, or run that.")
 
@@ -139,6 +138,10 @@ def set_up(tickets: Any, rubric: Any, trials: int, tools: Any, options: EvalOpti
     text = options.system_prompt or ""
     policy = parse_policy(text) if text.strip() else Policy(text="", clauses=())
     box = open_sandbox(suite, tools, policy, options.world, seed=options.seed)
+    for ticket in suite if tools else ():
+        for name, tool in ((n, t) for n, r in rules[ticket.ticket_id].items() if isinstance(r, Rule) for t in r.tools):
+            where = f"{ticket.name}: the rule {name!r} names the tool {tool!r}, and there is no such tool"
+            refuse_unknown(where, tool, {t.name for t in box.tools})
     return Setup(tickets=suite, box=box, rubric=read, rules=rules, trials=trials, options=options)
 
 

@@ -164,13 +164,11 @@ def read_tau2(*paths: str | os.PathLike[str]) -> Tau2Run:
     Raises:
         InputError: A file is cut off, is none of the benchmark's, or holds more than one configuration.
     """
-    files = [_read(Path(path)) for path in paths]
-    if not files:
+    if not (files := [_read(Path(path)) for path in paths]):
         raise InputError("no file of results was given. Type: whilesim tau2 read results.json")
     info, where = scrub(files[0]["info"]), os.fspath(paths[0])
     for path, other in zip(paths, files, strict=True):
-        differ = _differences(info, other["info"])
-        if differ:
+        if differ := _differences(info, other["info"]):
             told = f"has another configuration than {where!r} ({', '.join(differ)})"
             raise InputError(f"{os.fspath(path)!r} {told}: compare the two.")
     runs = [s for f in files for s in f["simulations"]]
@@ -202,11 +200,9 @@ def floors_tau2(tasks: Iterable[Mapping[str, Any]]) -> dict[str, Floor]:
     change nothing either. What only a judge can read counts as passed, so this is the most
     that such an agent can score.
     """
-    known = list(tasks)
-    return {
-        name: Floor.of({str(t["id"]): (_floor_passes(t, handoff=does), wants_handoff(t)) for t in known})
-        for name, does in (("always_handoff", True), ("do_nothing", False))
-    }
+    known = [(t, str(t["id"]), wants_handoff(t)) for t in tasks]
+    floors = (("always_handoff", True), ("do_nothing", False))
+    return {n: Floor.of({i: (_floor_passes(t, handoff=does), w) for t, i, w in known}) for n, does in floors}
 
 
 def read_tasks(path: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
@@ -258,8 +254,7 @@ def _read(path: Path) -> dict[str, Any]:
     found = _parse(file)
     if isinstance(found, dict) and not found.get("simulations") and (found.get("simulation_index") or path.is_dir()):
         found["simulations"] = [_parse(part) for part in sorted((file.parent / "simulations").glob("*.json"))]
-    told = f"{os.fspath(path)!r} is no file of results: "
-    checked(_Results, found, told, "Type the path that --save-to named.")
+    checked(_Results, found, f"{os.fspath(path)!r} is no file of results: ", "Type the path that --save-to named.")
     return cast(dict[str, Any], found)
 
 

@@ -22,6 +22,7 @@ from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, loads, read_lines, write_lines
 from whilesim.core.text import digest, shorten
 from whilesim.evals.publish import push_table, read_table
+from whilesim.evals.traces import AgentTrace
 from whilesim.grading.rubric import Words, checked
 from whilesim.keeping.hub import REPO
 from whilesim.keeping.rows import Row
@@ -144,8 +145,7 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
     elif isinstance(source, (str, os.PathLike)):
         where, path = os.fspath(source), Path(source)
         is_file = path.exists() or path.suffix in (".jsonl", ".json", ".csv")
-        hub = not is_file and REPO.fullmatch(where.partition("@")[0])
-        values = _of_hub(where, split) if hub else _of_file(path)
+        values = _of_hub(where, split) if not is_file and REPO.fullmatch(where.partition("@")[0]) else _of_file(path)
     else:
         given = source if isinstance(source, Iterable) else [source]
         values = ((f"ticket {i}", v) for i, v in enumerate(given, start=1))
@@ -168,21 +168,25 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
     return Tickets(ticket for _, ticket in found.values())
 
 
-def near(name: str, known: Iterable[str]) -> str:
-    """Ask whether the nearest of what there is was meant; empty where nothing is near."""
-    found = get_close_matches(name, list(known), 1)
+def near(name: str, known: Iterable[str], least: float = 0.6) -> str:
+    """Ask whether the nearest of what there is was meant; empty where nothing is near, 1 being the same."""
+    found = get_close_matches(name, list(known), 1, least)
     return f"Did you mean {found[0]!r}? " if found else ""
 
 
 def _read(value: Any, place: str) -> Ticket:
     if isinstance(value, Ticket):
         return value
+    if isinstance(value, Mapping) and {"case_id", "turns"} <= value.keys():  # a line of traces.jsonl
+        value = checked(AgentTrace, value, f"{place}: ")
     value = _of_trace(value) if hasattr(value, "case_id") else value
     if not isinstance(value, Mapping):
         raise InputError(f"{place} is {type(value).__name__}, and must be a mapping with ticket_id and user_message.")
     for name in (name for name in value if name not in _KNOWN):
-        hint = near(str(name), _KNOWN).strip().lower() or f"the fields are {', '.join(_KNOWN[:6])} ..."
-        warnings.warn(f"{place}: the field {name!r} is unknown and was left out; {hint}", stacklevel=5)
+        told = f"{place}: the field {name!r} is unknown"
+        if hint := near(str(name), _KNOWN, 0.84):  # so near that it is no column of the user's own
+            raise InputError(f"{told}. {hint}")
+        warnings.warn(f"{told} and was left out; the fields are {', '.join(_KNOWN[:6])} ...", stacklevel=5)
     known = {k: value[k] for k in _KNOWN if value.get(k) not in (None, [])}  # [] is an empty mapping, too
     for name in ("ticket_id", "user_message"):
         if name not in known:
@@ -204,8 +208,7 @@ def _of_file(path: Path) -> Iterator[tuple[str, Any]]:
         except (UnicodeDecodeError, csv.Error) as error:
             raise InputError(f"{os.fspath(path)} is no CSV file in UTF-8 ({error}). Save it as one.") from error
     elif path.suffix == ".json":
-        found = read_json(path, os.fspath(path), "Write one ticket a line, as .jsonl.")
-        if not isinstance(found, list):
+        if not isinstance(found := read_json(path, os.fspath(path), "Write one ticket a line, as .jsonl."), list):
             raise InputError(f"{os.fspath(path)} holds {shorten(repr(found))}, and must hold a list of tickets.")
         yield from ((f"ticket {i}", v) for i, v in enumerate(found, start=1))
     else:
@@ -228,8 +231,7 @@ def _of_csv(path: Path) -> Iterator[tuple[str, Any]]:
     """Yield rows; a cell that starts like JSON is JSON where a text is not asked for, and an empty cell says nothing."""
     with path.open(encoding="utf-8-sig", newline="") as lines:
         reader = csv.reader(lines)
-        head = next(reader, [])
-        if head and not {"ticket_id", "user_message"} <= set(head):
+        if (head := next(reader, [])) and not {"ticket_id", "user_message"} <= set(head):
             names = f"{path.name}, line 1 names the columns {', '.join(head)}"
             raise InputError(f"{names}: ticket_id and user_message must be there.")
         for cells in reader:
@@ -253,8 +255,7 @@ def _cell(text: str, place: str) -> Any:
 
 def _of_hub(name: str, split: str) -> Iterator[tuple[str, Any]]:
     repo, _, revision = name.partition("@")
-    rows = read_table(repo, split, revision or None)
-    if rows and not {"ticket_id", "user_message"} <= rows[0].keys():
+    if (rows := read_table(repo, split, revision or None)) and not {"ticket_id", "user_message"} <= rows[0].keys():
         msg = f"{repo!r}, split {split!r} has the columns {', '.join(rows[0])}, and no tickets: they need ticket_id and user_message."
         raise InputError(msg)
     # a plain Dataset.from_list pads mappings with the keys of the others
@@ -267,8 +268,7 @@ def _unpadded(value: Any) -> Any:
 
 def _of_row(row: Row, data: Simulation) -> Ticket | None:
     """Make a ticket of a row that was played; None where its oracle asks for nothing, so that doing nothing would be right."""
-    oracle = row.to_oracle()
-    if oracle is None or row.rollout or not (oracle.must_call or oracle.handoff_wanted):
+    if (oracle := row.to_oracle()) is None or row.rollout or not (oracle.must_call or oracle.handoff_wanted):
         return None
     second = re.search(r'"([^"]+)"$', row.card.goal) if row.card.form == "second_request" else None
     return Ticket(
@@ -292,8 +292,8 @@ def _of_row(row: Row, data: Simulation) -> Ticket | None:
 
 def _of_trace(trace: Any) -> dict[str, Any]:
     """Make a ticket of a trace: the customer's words as they were; a person adds what is right."""
-    said = [turn["content"] for turn in trace.turns if turn.get("role") == "user"]
-    if not said:
+    turns = [turn for turn in trace.turns if isinstance(turn, Mapping) and isinstance(turn.get("content"), str)]
+    if not (said := [turn["content"] for turn in turns if turn.get("role") == "user"]):
         raise InputError(f"the trace of {trace.case_id!r} holds no word of a customer, so no ticket can be made of it.")
     return {"ticket_id": f"{trace.case_id}-trial{trace.trial}", "user_message": said[0], "follow_ups": said[1:],
             "tags": ["from_trace"], "source": trace.case_id}  # fmt: skip

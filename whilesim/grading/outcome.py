@@ -106,7 +106,8 @@ def violations(oracle: Oracle, messages: Sequence[Message], tools: Sequence[Tool
 
     A call that must be made is made when it was tried, whether or not it succeeded, or when
     another tool showed the same record; a customer who asks for a person and gets one needs no more.
-    A call that must not be made counts when it succeeded, and more often than ``CallRule.at_most``.
+    A call that must not be made counts when it succeeded, and more often than ``CallRule.at_most``;
+    where not even a try is fine, it counts when it failed, too.
     """
     calls, found = _calls(messages, tools, failed), list[Violation]()
     wished = _handed_on_wish(messages, calls, tools)
@@ -114,11 +115,12 @@ def violations(oracle: Oracle, messages: Sequence[Message], tools: Sequence[Tool
         if not wished and not any(matches(rule, c.call) or _does_as_well(rule, c) for c in calls):
             found.append(_violation("must_call", f"{_told(rule)} was never called.", oracle, len(messages) - 1))
     for rule in oracle.must_not_call:
-        hits = [c for c in calls if not c.failed and matches(rule, c.call)]
-        if len(hits) > rule.at_most:
-            limit = f" more than {rule.at_most} time(s)" if rule.at_most else ""
+        fine, tried = max(rule.at_most, 0), rule.at_most < 0
+        hits = [c for c in calls if (tried or not c.failed) and matches(rule, c.call)]
+        if len(hits) > fine:
+            limit = f" more than {fine} time(s)" if fine else ""
             reason = f"{_told(rule)} was called{limit}, which is wrong here."
-            found.append(_violation("must_not_call", reason, oracle, hits[rule.at_most].index))
+            found.append(_violation("must_not_call", reason, oracle, hits[fine].index))
     for claim, tool in claimed_tools(messages, tools) if oracle.must_not_claim else ():
         if tool in oracle.must_not_claim:
             reason = f"The agent says that {tool} was done ({claim.quote!r})."

@@ -4,7 +4,8 @@
     openai     messages with arguments as text, and tools: OpenAI's fine-tuning
     sharegpt   conversations of from and value, tools as one text
     dpo        prompt, chosen, rejected: preference pairs
-    kto        prompt, completion, label: single turns known to be right or wrong
+    kto        prompt, completion, label: the turn that ended a kept row, the turn at which a dropped
+               one is seen to be wrong; a row that only lacks a call has no such turn
     rl         prompt and oracle, one a card: an environment's tasks
 
 Reasoning is left out unless it is asked for. A row in which a call's arguments are no JSON
@@ -187,20 +188,16 @@ def _labels(rows: Iterable[Row], left_out: Counter[str], tools: Sequence[Tool], 
 def _telling_turn(row: Row, tools: Sequence[Tool]) -> int | None:
     """Return the agent turn a label speaks of: how a kept row ended, where a dropped one went wrong.
 
-    What is missing at the end of a conversation was missing before the farewell, too.
+    A call that was never made makes no turn wrong: the last may be right for all that.
     """
     spoken = ((i, m) for i, m in enumerate(row.messages) if m["content"] or m.get("tool_calls"))  # silence has no label
     turns = [i for i, message in spoken if message["role"] == "assistant"]
-    if row.state == "kept":
-        place = turns[-1] if turns else None
-    else:
-        place = None if is_spoiled(row) else first_wrong(row, tools)
-    if place not in turns:
-        return None
+    if row.state != "kept":
+        place = None if is_spoiled(row) else first_wrong(row, tools, shown=True)
+        return place if place in turns else None
     asked = max((i for i, message in enumerate(row.messages) if message["role"] == "user"), default=0)
-    found = any(f.message_index == place and f.severity == "drop" for f in row.findings)
-    farewell = place == turns[-1] == asked + 1 and row.stop == "customer_done" and not found
-    return max((i for i in turns if i < asked), default=place) if farewell else place
+    farewell = turns[-1:] == [asked + 1] and row.stop == "customer_done"
+    return max((i for i in turns if i < asked or not farewell), default=max(turns, default=None))
 
 
 def _rl(row: Row, _: bool) -> Line:  # a prompt holds no reasoning

@@ -108,8 +108,9 @@ def read_folder(folder: Path) -> tuple[Sequence[Row], Manifest | None, dict[str,
         InputError: It holds no rows, or a line cannot be read; names the line.
     """
     path, manifest, verdicts = (folder / name for name in ("rows.jsonl", "manifest.json", "verdicts.jsonl"))
-    if not path.exists():
-        msg = f"{os.fspath(folder)!r} holds no rows.jsonl: no run has begun there. Type the folder that run_dir= named."
+    begun = (folder / "log.jsonl").exists() and not verdicts.exists()  # an empty view that was saved is no such run
+    if not path.exists() or (begun and not path.stat().st_size):
+        msg = f"{os.fspath(folder)!r} holds no rows: no conversation of a run has ended there. Run simulate on it, or type another folder."
         raise InputError(msg)
     rows: Sequence[Row] = RowFile.open(path)
     if path.stat().st_size <= WHOLE:

@@ -52,6 +52,9 @@ def open_grading(
     manifest: Manifest, tools: tuple[Tool, ...], rubric: Any, judge: Any, fraction: float, severity: Weights
 ) -> Grading:
     """Read the rubric and open the judge: a model, any object with ``reply``, or None for none."""
+    if rubric is not None and judge is None:
+        told = "a rubric is read by a judge, and there is none: findings and oracle alone decide"
+        warnings.warn(f"{told}. Name one with grade(judge=...); in a shell: --judge NAME.", stacklevel=4)
     return Grading(
         rubric=read_rubric(rubric),
         policy=manifest.policy(""),

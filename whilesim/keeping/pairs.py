@@ -29,6 +29,7 @@ from whilesim.keeping.rows import Row, State
 from whilesim.situations.tools import Tool
 
 LENGTH_RATIO = 2.0
+_SHOWN = ("must_not_call", "must_not_claim", "handoff_unwanted")  # a message shows these; what is missing none does
 Cause = Literal["rollouts", "twins"]
 
 
@@ -86,11 +87,14 @@ def _kept(rows: Iterable[Row]) -> list[Row]:
     return [row for row in rows if row.state == "kept"]
 
 
-def first_wrong(row: Row, tools: Sequence[Tool]) -> int | None:
-    """Return where a dropped row first went wrong, by finding or else by oracle; None where nobody says."""
+def first_wrong(row: Row, tools: Sequence[Tool], *, shown: bool = False) -> int | None:
+    """Return where a dropped row first went wrong, by finding or else by oracle; None where nobody says.
+
+    What is missing is missing at the end, unless only what a message shows is asked for.
+    """
     found = [f.message_index for f in row.findings if f.severity == "drop"]
     if not found and row.verdict is not None and row.verdict.rule.startswith("oracle:"):
-        found = [violation.message_index for violation in oracle_violations(row, tools)]
+        found = [v.message_index for v in oracle_violations(row, tools) if not shown or v.rule in _SHOWN]
     return min(found, default=None)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from whilesim.cards.planning import refuse_unknown
 from whilesim.core.errors import InputError, RunError
 from whilesim.core.seeds import shuffled
 from whilesim.core.stats import PassAt
@@ -203,7 +204,7 @@ class Simulation:
             self._describe(admitted=[*self.manifest.admitted, report.judge])
         return report
 
-    def refill(self, rows: int | None = None, kept: int | None = None) -> Simulation:
+    def refill(self, rows: int | None = None, kept: int | None = None, **misspelt: Any) -> Simulation:
         """Play what the kept rows lack, grade it the same way, and return this simulation.
 
         Args:
@@ -212,15 +213,17 @@ class Simulation:
 
         Raises:
             InputError: ``rows`` or ``kept`` asks for nothing.
-            RunError: These rows were loaded, or not graded.
+            RunError: These rows were loaded, are a part of a run, or are not graded.
         """
+        refuse_unknown("refill", misspelt, Simulation.refill)
         for name, number in (("rows", rows), ("kept", kept)):
-            if number is not None and number < 1:
+            if number is not None and (not isinstance(number, int) or number < 1):
                 raise InputError(f"{name}={number!r} leaves nothing to play. Type a whole number from 1.")
         self._need_grades("refill")
         if self.refiller is None:
-            msg = "these rows were loaded, and nobody here can play more. Type simulate(..., run_dir=...) again, and refill that."
-            raise RunError(msg)
+            what = "were loaded" if self.whole is self else "are a part of a run"
+            msg = f"these rows {what}, and nobody here can play more. Refill what simulate(...) returned, before you choose among its rows; "
+            raise RunError(msg + "in a shell: whilesim refill RUN")
         return self.refiller(self, rows, kept)
 
     def extend(self, rows: Iterable[Row]) -> None:
@@ -299,6 +302,9 @@ class Simulation:
         """
         if format in ("dpo", "kto"):
             self._need_grades("kept")
+        if format == "dpo" and self.states in (("kept",), ("dropped",)):
+            msg = f'a pair needs a kept and a dropped row, and these are {self.states[0]} ones. Type data.export(path, format="dpo")'
+            raise InputError(msg)
         states = self.states or (("kept",) if self.graded else ("unjudged",))
         return export_rows(self.rows, path, format=format, states=states, tools=self.tools, reasoning=reasoning)
 

@@ -42,8 +42,9 @@ def split_rows(
         InputError: The shares do not sum to 1, a name is no name of a split, there are fewer
             groups than parts, or a row has no such axis.
     """
-    if not shares or any(s <= 0 for s in shares.values()) or abs(sum(shares.values()) - 1) > 1e-6:
-        msg = f"splits are {dict(shares)!r}; they need shares above 0 that sum to 1. "
+    given = shares.values() if isinstance(shares, Mapping) else ()
+    if not given or any(s <= 0 for s in given) or abs(sum(given) - 1) > 1e-6:
+        msg = f"splits are {shares!r}; they need shares above 0 that sum to 1. "
         raise InputError(msg + 'Type {"train": 0.9, "test": 0.1}.')
     for name in shares:
         if not _NAME.fullmatch(name):

@@ -54,8 +54,7 @@ def simulate_on_ray(
         raise InputError(f"shards={shards!r} leaves nothing to play. Type a whole number from 1.")
     cast = run(find_cast(agent, customer))
     if any(isinstance(m, Model) and m.client is not None for m in cast.models.values()):
-        msg = "a client cannot be sent to another machine. Type: ws.Model(name, base_url=..., api_key=...)."
-        raise InputError(msg)
+        raise InputError("a client cannot be sent to another machine. Type: ws.Model(name, base_url=..., api_key=...).")
     folders = _play_shards(plan, cast, how, min(shards, max(1, len(plan.cards))))
     return as_simulation(join_parts(plan, cast, how, folders), plan, cast, how)
 
@@ -79,9 +78,10 @@ def _play_shards(plan: Plan, cast: Cast, how: How, shards: int) -> list[str]:
     ray = _connect()
     task = ray.remote(num_cpus=1, max_retries=_STARTS)(_play_shard)
     folders = [os.path.join(str(how.run_dir), "shards", f"{i + 1}-of-{shards}") for i in range(shards)]
-    sent = ray.put(
-        (plan, cast, replace(how, concurrency=max(1, how.concurrency // shards), budget=_share(how, shards)))
-    )
+    caps = how.budget or Budget()
+    usd, tokens = caps.usd and caps.usd / shards, caps.tokens and caps.tokens // shards
+    each = replace(how, concurrency=max(1, how.concurrency // shards), budget=Budget(usd, tokens, caps.seconds))
+    sent = ray.put((plan, cast, each))
     waiting = [task.remote(sent, i, shards, folder) for i, folder in enumerate(folders)]
     try:
         while waiting:
@@ -90,34 +90,18 @@ def _play_shards(plan: Plan, cast: Cast, how: How, shards: int) -> list[str]:
     except ray.exceptions.RayTaskError as error:  # it would print the worker's whole traceback
         raise error.cause from error
     finally:  # after an error or Ctrl-C the others end in order
-        for each in waiting:
-            ray.cancel(each)
+        for left in waiting:
+            ray.cancel(left)
     return folders
 
 
 def _play_shard(sent: tuple[Plan, Cast, How], index: int, shards: int, folder: str) -> str:
     """Play one shard in its folder, or go on where a lost worker left it."""
     plan, cast, how = sent
-    simulate(
-        cast.agent,
-        plan=plan.shard(index, shards),
-        customer=cast.customer,
-        rollouts=how.rollouts,
-        turns=how.turns,
-        concurrency=how.concurrency,
-        run_dir=folder,
-        budget=how.budget,
-        progress=False,
-    )
+    told = {name: getattr(how, name) for name in ("rollouts", "turns", "concurrency", "budget")}
+    part = plan.shard(index, shards)
+    simulate(cast.agent, plan=part, customer=cast.customer, run_dir=folder, progress=False, **told)
     return folder
-
-
-def _share(how: How, shards: int) -> Budget | None:
-    budget = how.budget
-    if budget is None:
-        return None
-    usd = None if budget.usd is None else budget.usd / shards
-    return replace(budget, usd=usd, tokens=None if budget.tokens is None else budget.tokens // shards)
 
 
 def _connect() -> Any:

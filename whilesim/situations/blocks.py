@@ -74,6 +74,8 @@ class _Reader:
     """Characters of the longest line in each line's paragraph."""
     blocks: list[Block] = field(default_factory=list)
     above: list[tuple[int, str]] = field(default_factory=list)
+    marks: dict[int, str] = field(default_factory=dict)
+    """The numbers of the headings above, by level."""
     items: list[tuple[int, bool, Block]] = field(default_factory=list)
     """Open items: indent, whether it has a number, block."""
     header: tuple[str, ...] = ()
@@ -104,7 +106,7 @@ class _Reader:
             elif item and not (item["mark"] and self._is_numbered_title(number, item)):
                 self._item(item, start, indent)
             elif item:
-                self._head(8 + item["mark"].count("."), start + item.end(), start + len(line))
+                self._head(8 + item["mark"].rstrip(".").count("."), start + item.end(), start + len(line), item["mark"])
             else:
                 self._text(number, line, start, indent)
         self.fresh = not line
@@ -126,8 +128,9 @@ class _Reader:
         self.items, self.header = [], ()
         self.group += 1
 
-    def _head(self, level: int, start: int, end: int) -> None:
+    def _head(self, level: int, start: int, end: int, mark: str = "") -> None:
         self._leave()
+        self.marks = {n: above for n, above in self.marks.items() if n < level} | {level: mark}
         self.above = [(n, heading) for n, heading in self.above if n < level]
         self.above.append((level, clean(self.text[start:end]).rstrip(":： ")))
         self._add("heading", start, end, level=level)
@@ -201,24 +204,21 @@ class _Reader:
         later = next((n for n in range(number + 1, len(self.lines)) if self.lines[n][1]), None)
         picture, named = mark[0] > _EMOJI, mark.lstrip("(（")
         chapter = picture or named[0] in "一二三四五六七八九十第§" or mark[:2].isalpha()
-        if later is None or not (mark[0].isalnum() or chapter) or self._ends_list(mark):
+        listed = any(_follows(block.mark, mark) for block in self.blocks[-1:])
+        if later is None or not (mark[0].isalnum() or chapter) or listed:
             return False
-        if not self._is_title_like(body, firm=mark[0] in "§第" or (chapter and _shouts(body))):
+        next_one = _follows(self.marks.get(8 + mark.rstrip(".").count("."), ""), mark)  # after the heading before it
+        if not self._is_title_like(body, firm=mark[0] in "§第" or (chapter and _shouts(body)) or next_one):
             return False
-        after = _ITEM.match(self.lines[later][1])
-        if after:
-            dotted = re.match(r"\d+\.\d", after["mark"]) and not re.match(r"\d+\.\d", mark)
-            return bool(dotted) or (chapter and after["mark"][:1] != mark[:1] and after["mark"][:1] < _EMOJI)
         start, follows = self.lines[later]
         indented = self.text[start - 1 : start] in (" ", "\t")
+        after = _ITEM.match(follows)
+        if after:
+            dotted = re.match(r"\d+\.\d", after["mark"]) and not re.match(r"\d+\.\d", mark)
+            apart = self.fresh and (next_one or later > number + 1) and not (indented or _follows(mark, after["mark"]))
+            return bool(dotted or apart) or (chapter and after["mark"][:1] != mark[:1] and after["mark"][:1] < _EMOJI)
         numbered = mark[0] == "§" or any(level == 8 for level, _ in self.above)  # as the heading before it
         return not indented and (numbered or follows[0] not in "#|")
-
-    def _ends_list(self, mark: str) -> bool:
-        """Say whether a number is the next one of the list that the line before belongs to."""
-        above = self.blocks[-1].mark if self.blocks and self.blocks[-1].kind == "item" else ""
-        before, number = (re.fullmatch(r"(\d{1,9})[.)、]?", m) for m in (above, mark))
-        return before is not None and number is not None and int(number[1]) == int(before[1]) + 1
 
     def _is_title(self, number: int, line: str) -> bool:
         """Say whether a line is a heading without a mark: bold, in capitals, or short and alone."""
@@ -242,6 +242,12 @@ class _Reader:
         said: Unit = unit(clean(body), self.language)
         ended = _ENDED.search(said.text) or re.search(r"[:：]\s", said.text)
         return 0 < said.length <= 8 and not ended and (firm or not (said.strong or said.has("if")))
+
+
+def _follows(before: str, mark: str) -> bool:
+    """Say whether a number is the next one after another, and written as that."""
+    first, second = (re.fullmatch(r"(.*?)(\d{1,9})(\D?)", m) for m in (before, mark))
+    return bool(first and second and int(second[2]) == int(first[2]) + 1 and first.group(1, 3) == second.group(1, 3))
 
 
 def _shouts(body: str) -> bool:

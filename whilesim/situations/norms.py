@@ -150,7 +150,7 @@ class Unit:
     @cached_property
     def strong(self) -> bool:
         """A rule beyond doubt: firm, a permission or an order."""
-        return self.firm or self.has("may") or self.orders != ""
+        return self.firm or self.has("may", "needless") or self.orders != ""
 
     def excluded(self, *, fragment: bool = False) -> bool:
         """Say whether it cannot be a rule: persona, fact, question, speech, placeholder.
@@ -178,8 +178,10 @@ class Unit:
         """Return the kind of what is known to be a rule; ``fallback`` decides a fragment."""
         if self.hands_off:
             return "handoff"
-        if self.orders:
+        if self.orders and not self.starts("needless"):
             return "must_not" if self._forbids_first else "must"
+        if self.main_has("needless"):
+            return "may"
         if self.main_has("must_not"):
             return "must_not"
         if not self.main_has("must"):
@@ -214,7 +216,9 @@ def _orders_in_english(text: str) -> bool:
     """Say whether the text begins with an order, or has one behind the commas of a condition."""
     text = (text.lower() if text.isupper() else text).lstrip(_OPENING)
     commas = list(_COMMA.finditer(text))[:4] if cue("en", "leading").match(text) else []
-    return any(_is_order(text[at:].lstrip(_OPENING)) for at in [0, *(comma.end() for comma in commas)])
+    lone = text[commas[-1].end() :].strip(_OPENING + ".!").lower() if commas and cue("en", "if").match(text) else ""
+    starts = [0, *(comma.end() for comma in commas)]  # and 'If the code is wrong, stop.'
+    return lone in _english()["verbs"] or any(_is_order(text[at:].lstrip(_OPENING)) for at in starts)
 
 
 def _is_order(text: str) -> bool:

@@ -68,8 +68,7 @@ def _talks(data: Any, shares: Mapping[str, float], seed: int, left_out: Counter[
         return {"train": talks[: len(talks) - held], "eval": talks[len(talks) - held :]}
     rows = data if isinstance(data, Simulation) else load(data)
     kept = rows.kept if rows.graded and rows.states is None else rows
-    fit = kept.filter(lambda row: not row.loose_calls)
-    if len(fit) < len(kept):
+    if len(fit := kept.filter(lambda row: not row.loose_calls)) < len(kept):
         left_out["arguments are no object"] = len(kept) - len(fit)
     parts = fit.split(shares, seed=seed) if len(fit) > 1 else {"train": fit}
     return {name: [([wire_message(m) for m in r.messages], r.tools) for r in part.rows] for name, part in parts.items()}
@@ -82,13 +81,10 @@ def _line(value: Any, where: str) -> _Talk:
     return value["messages"], value.get("tools") or []
 
 
-def _labelled(
-    talks: Iterable[_Talk], template: Template, max_length: int, left_out: Counter[str]
-) -> Iterator[_Example]:
+def _labelled(talks: Iterable[_Talk], template: Template, most: int, left_out: Counter[str]) -> Iterator[_Example]:
     for messages, tools in talks:
-        made = find_problems(messages, tools, template, max_length)
-        if made.reasons:
+        if (made := find_problems(messages, tools, template, most)).reasons:
             left_out[made.reasons[0].split(":")[0]] += 1
             continue
-        ids = list(made.ids[:max_length])
+        ids = list(made.ids[:most])
         yield {"input_ids": ids, "labels": [i if one else UNTRAINED for i, one in zip(ids, made.mask, strict=False)]}

@@ -78,8 +78,7 @@ def train(
             holds another training.
         RunError: The training that should go on has ended.
     """
-    missing = next((name for name in NEEDED if find_spec(name) is None), None)
-    if missing:
+    if missing := next((name for name in NEEDED if find_spec(name) is None), None):
         raise MissingExtra(missing, "train")
     recipe, folder = recipe or Recipe(), Path(output)
     what = {"model": model, "recipe": recipe.to_json()}
@@ -118,11 +117,8 @@ def serving(model: str, folder: Path, recipe: Recipe, *, merged: bool, template:
     ours = [f"--chat-template {folder / 'chat_template.jinja'}"] if recipe.template == "chatml" else []
     adapter = ["--enable-lora", f"--max-lora-rank {recipe.rank}", f"--lora-modules {name}={folder}"]
     what = [f"vllm serve {folder}", f"--served-model-name {name}"] if merged else [f"vllm serve {model}", *adapter]
-    return (
-        " ".join([*what, f"--max-model-len {2 * recipe.max_length}", *tools, *ours, f"--port {_PORT}"]),
-        f'ws.Model("{name}", base_url="{url}")',
-        f"whilesim serve --agent {name} --base-url {url}",
-    )
+    serve = " ".join([*what, f"--max-model-len {2 * recipe.max_length}", *tools, *ours, f"--port {_PORT}"])
+    return serve, f'ws.Model("{name}", base_url="{url}")', f"whilesim serve --agent {name} --base-url {url}"
 
 
 def _refuse_another(folder: Path, what: Mapping[str, Any], *, resume: bool) -> None:
@@ -135,8 +131,7 @@ def _refuse_another(folder: Path, what: Mapping[str, Any], *, resume: bool) -> N
     if before and not resume:
         msg = f"{os.fspath(folder)!r} holds a training already. Type resume=True to go on with it, or name another folder."
         raise InputError(msg)
-    differ = [name for name, value in what.items() if before and before.get(name) != value]
-    if differ:
+    if differ := [name for name, value in what.items() if before and before.get(name) != value]:
         msg = f"{os.fspath(folder)!r} was begun with another {' and '.join(differ)}. Give the same, or name another folder."
         raise InputError(msg)
 
@@ -177,14 +172,9 @@ def _trainer(model: str, tokenizer: Any, examples: Examples, recipe: Recipe, fol
     )  # fmt: skip
     adapter = LoraConfig(r=recipe.rank, lora_alpha=recipe.alpha, lora_dropout=recipe.dropout,
                          target_modules=recipe.targets, task_type="CAUSAL_LM")  # fmt: skip
-    return SFTTrainer(
-        model=base,
-        args=config,
-        train_dataset=Dataset.from_list(examples.train),
-        eval_dataset=Dataset.from_list(examples.held_out) if examples.held_out else None,
-        processing_class=tokenizer,
-        peft_config=adapter,
-    )
+    rows = {"train_dataset": Dataset.from_list(examples.train)}
+    rows |= {"eval_dataset": Dataset.from_list(examples.held_out)} if examples.held_out else {}
+    return SFTTrainer(model=base, args=config, processing_class=tokenizer, peft_config=adapter, **rows)
 
 
 def _path(losses: Sequence[float]) -> str:

@@ -183,9 +183,7 @@ def _asked(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
                 fields[target] = merge(
                     fields.get(target), replace(new, name=target, nullable=late and target not in fields)
                 )
-    for argument, target in deed.by.items():
-        if target == kind.key:
-            continue
+    for argument, target in ((a, t) for a, t in deed.by.items() if t != kind.key):
         if "." in target and target.partition(".")[0] in fields:
             fields = _with_part(fields, target, given[argument])
         elif target in fields:

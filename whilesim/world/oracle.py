@@ -91,7 +91,7 @@ def build_oracle(
     reads = tuple(t.name for t in tools if t.effect in ("read", "compute"))
     oracle = replace(oracle, may_call=(*reads, *(handoffs if oracle.handoff_wanted is not False else ())))
     clause = None if applies == "no" else clause
-    mine = [c for c in (*clauses, *([clause] if clause else ())) if _bears_on(c, focus, tools)]
+    mine = [c for c in dict.fromkeys((*clauses, *([clause] if clause else ()))) if _bears_on(c, focus, tools)]
     if clause and not later and clause not in mine and _stops_all(clause, clauses):
         others = (t.name for t in tools if applies == "yes" and t.effect != "handoff" and t.name not in clause.tools)
         never = tuple(CallRule(name=name, at_most=-1) for name in others)

@@ -45,10 +45,11 @@ def read_calls(messages: Sequence[Message], writes: Collection[str], failed: Col
     found: list[Call] = []
     for index, message in enumerate(messages):
         replies = list(takewhile(lambda m: m.role == "tool", messages[index + 1 :])) if message.tool_calls else []
-        mine = {c.id: next((r for r in replies if r.tool_call_id == c.id), None) for c in message.tool_calls}
-        spare = [r for r in replies if r not in mine.values()]
+        spare = [r for r in replies if r.tool_call_id not in {c.id for c in message.tool_calls}]
         for call in message.tool_calls:
-            answer = mine.pop(call.id, None) or (spare.pop(0) if spare else None)
+            own = next((r for r in replies if r.tool_call_id == call.id), None)
+            answer = own or (spare.pop(0) if spare else None)
+            replies = [r for r in replies if r is not own]  # another call may have the same id
             text = None if answer is None else answer.content or ""
             guess = failed is None or text is None
             wrong = looks_failed(text, write=call.name in writes) if guess else call.id in (failed or ())

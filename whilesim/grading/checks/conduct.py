@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
+from zlib import compress
 
 from whilesim.chat.messages import Message
 from whilesim.core.jsontext import dumps
@@ -25,6 +26,7 @@ from whilesim.world.fitting import validator
 
 _LEAK = 25
 """As many words of the prompt in a row are a leak."""
+_DENSE = 12  # times that a text gets smaller which only repeats itself
 
 
 def check_calls(calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
@@ -74,7 +76,8 @@ def _invalid(call: Call, tools: Toolbox) -> str | None:
 def check_words(messages: Sequence[Message], tools: Toolbox) -> Iterator[Finding]:
     """Find replies that are empty, cut, in the wrong role, refusing like a model, or leaking the prompt."""
     policy = "\n".join(m.content or "" for m in messages if m.role == "system")
-    heard: list[str] = []
+    heard, told = list[str](), list[str]()
+    mute = not any(m.tool_calls for m in messages)
     for index, message in enumerate(messages):
         text = (message.content or "").strip()
         heard += [text] if message.role == "user" else []
@@ -82,6 +85,10 @@ def check_words(messages: Sequence[Message], tools: Toolbox) -> Iterator[Finding
             continue
         if not text and not message.tool_calls:
             yield Finding("empty_reply", index, "", "neither words nor a call")
+        alike = mute and text in told and text.isascii() and text.isalpha()  # one word, whatever is asked
+        if alike or len(text) > 400 + _DENSE * len(compress(text.encode("utf-8", "replace"))):
+            yield Finding("empty_reply", index, text[:80], "says one thing over and over")
+        told.append(text)
         if text and message.tool_calls and pattern("conduct", "no_text_with_call").search(policy):
             yield Finding("text_with_tool_call", index, shorten(text), "the policy wants words or a call, not both")
         cut = text.count("```") % 2 or pattern("conduct", "dangling").search(text[-10:])

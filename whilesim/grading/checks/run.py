@@ -67,4 +67,4 @@ def run_checks(
         *check_words(read, box),
     ]
     kept = [replace(f, severity=level) for f in found if (level := levels[f.check]) != "off"]
-    return sorted(kept, key=lambda f: f.message_index)
+    return sorted(kept, key=lambda f: (f.message_index, f.check != "unknown_tool"))
