@@ -63,6 +63,18 @@ def test_what_an_object_argument_names_finds_the_record(word: str) -> None:
     assert known == {"contract_id", "email"}
 
 
+def test_a_period_that_is_searched_is_no_field() -> None:
+    day = {"type": "string", "format": "date"}
+    period = {"type": "object", "properties": {"from": day, "to": day}}
+    tools = [
+        tool("list_visits", pet_id="string", range=period),
+        tool("get_visit", visit_id="string"),
+        tool("get_pet", pet_id="string"),
+    ]
+    world = MockWorld(tools, None, {"tool": "list_visits"}, 1)
+    assert not any({"from", "to", "range"} & {*visit} for visit in world.records["visit"].values())
+
+
 def test_a_month_that_a_pattern_asks_for_is_one() -> None:
     month = {"type": "string", "pattern": r"^\d{4}-\d\d$"}
     change = tool("change_tariff", "Change a tariff.", "write", contract_id="string", from_month=month)

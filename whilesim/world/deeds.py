@@ -12,7 +12,17 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import pattern, snake, split_list
-from whilesim.world.kinds import Kind, bound_of, branches, find_field, is_parameter, match_kind, properties, role_of
+from whilesim.world.kinds import (
+    ORDERED,
+    Kind,
+    bound_of,
+    branches,
+    find_field,
+    is_parameter,
+    match_kind,
+    properties,
+    role_of,
+)
 from whilesim.world.spec import Action
 from whilesim.world.verbs import Phrase
 
@@ -102,9 +112,10 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
 
 
 def _nested(arguments: Mapping[str, Mapping[str, Any]], kind: Kind) -> dict[str, str]:
-    """Return what object arguments search by: ``by.phone`` to the field of the record."""
+    """Return what object arguments name a record by: ``by.phone`` to its field; no period, and nothing that is not known."""
     parts = ((a, n) for a, schema in arguments.items() for way in branches(schema) for n in way["properties"])
-    return {f"{a}.{n}": n if n == kind.key else find_field(kind, n) or n for a, n in parts}
+    found = ((f"{a}.{n}", n, n if n == kind.key else find_field(kind, n)) for a, n in parts)
+    return {path: field or n for path, n, field in found if field or role_of(n) not in ("word", *ORDERED)}
 
 
 def _key_of_read(phrase: Phrase, noun: str, party: str, keys: Mapping[str, str]) -> str:
