@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from world_sets import tool
 
+from whilesim.core.errors import InputError
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool, parse_tools
 from whilesim.world.entities import infer_world
@@ -134,8 +135,17 @@ def test_what_nothing_is_allowed_for_ends_no_world_and_is_noted(schema: dict[str
     assert [n for n in world.model.notes() if "set_dose: no value was found that the schema of 'dose' allows" in n]
 
 
-def test_a_pattern_that_cannot_be_read_is_left_out_and_noted() -> None:
-    schema = {"type": "object", "properties": {"pet_id": {"type": "string", "pattern": r"^\p{L}+$"}}}
+@pytest.mark.parametrize("odd", [[[["a"]]], 7])
+def test_a_pattern_that_is_no_text_is_refused_in_words(odd: Any, recwarn: pytest.WarningsRecorder) -> None:
+    schema = {"type": "object", "properties": {"pet_id": {"type": "string", "pattern": odd}}}
+    with pytest.raises(InputError, match="is not of type 'string'"):
+        parse_tools([{"name": "get_pet", "parameters": schema}])
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("odd", [r"^\p{L}+$", "["])
+def test_a_pattern_that_cannot_be_read_is_left_out_and_noted(odd: Any) -> None:
+    schema = {"type": "object", "properties": {"pet_id": {"type": "string", "pattern": odd}}}
     (told,) = parse_tools([{"name": "get_pet", "parameters": schema}])
     assert "pattern" not in told.parameters["properties"]["pet_id"]
     assert "cannot be read here" in told.notes[0]

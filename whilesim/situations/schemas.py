@@ -128,12 +128,12 @@ class _Reader:
             out = {**known, **{k: v for k, v in out.items() if k != "type"}}
         elif isinstance(out.get("enum"), list) and all(isinstance(v, str) for v in out["enum"]):
             out = {"type": "string", **out}
+        pattern = out.get("pattern")
         try:
-            re.compile(str(out.get("pattern", "")))
+            re.compile(pattern if isinstance(pattern, str) else "")  # what is no text is refused later
         except re.error as error:
-            self.notes.append(
-                f"pattern {out.pop('pattern')!r} cannot be read here ({error}): any text is accepted there"
-            )
+            told = f"pattern {out.pop('pattern')!r} cannot be read here ({error})"
+            self.notes.append(f"{told}: any text is accepted there")
         self.require(node, out)
         shown = [node[key] for key in ("example", "example_value") if node.get(key) is not None]
         if shown and "examples" not in out:

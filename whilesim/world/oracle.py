@@ -98,13 +98,10 @@ def build_oracle(
         return Oracle(may_call=handoffs, must_not_call=never, open=(_opened(clause),), why=_why("halt"))
     for other in mine if oracle.must_call and world.deeds[focus.tool].writes and clauses else ():
         kept, no = _kept(other, focus, world), _ends("refused", "handed_off" if handoffs else "")
-        oracle = (
-            _widen(oracle, _opened(other), no)
-            if kept is None
-            else oracle
-            if kept
-            else _forbid(oracle, other, focus.tool, no)
-        )
+        if kept is None:
+            oracle = _widen(oracle, _opened(other), no)
+        elif not kept:
+            oracle = _forbid(oracle, other, focus.tool, no)
     return _with_clause(_with_stance(oracle, values), clause, applies, focus.tool, handoffs, bears=clause in mine)
 
 
@@ -255,9 +252,9 @@ def _with_clause(
         return _widen(oracle, _opened(clause), ("handed_off",) if handoffs else ())
     if clause.kind in ("must_not", "condition"):
         wide, wanted = _widen(oracle, _opened(clause), no), oracle.handoff_wanted
-        return (
-            wide if bears else replace(wide, must_call=oracle.must_call, handoff_wanted=wanted or wide.handoff_wanted)
-        )
+        if bears:
+            return wide
+        return replace(wide, must_call=oracle.must_call, handoff_wanted=wanted or wide.handoff_wanted)
     return replace(oracle, open=tuple(dict.fromkeys((*oracle.open, _opened(clause)))))
 
 
