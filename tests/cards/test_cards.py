@@ -114,7 +114,7 @@ def test_nobody_quotes_the_policy_names_a_tool_or_says_an_axis_value(name: str) 
 
 
 @pytest.mark.corpus
-@pytest.mark.skipif(not SHARED.exists(), reason="measuring material is not here")
+@pytest.mark.skipif(not SHARED.exists(), reason="../shared is absent")
 @pytest.mark.parametrize(
     "name",
     [
