@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 from typing import get_args
 
@@ -50,6 +51,8 @@ def test_each_texture_is_what_its_name_says():
     assert not re.search(r"[.!?](\s|$)", typed(texture="run_on"))
     assert len(typed(length="short")) < len(TEXT) < len(typed(length="long"))
     assert "please" not in typed(tone="terse")
+    terse = replace(PLAIN, tone="terse")
+    assert type_like("Could you cancel order W1, please?", terse, 1, "opening") == "Can you cancel order W1?"
 
 
 def test_pressure_says_what_presses():

@@ -86,6 +86,7 @@ def test_items_below_one_lead_in_are_told_together() -> None:
         ("What if I need more than 14 days for the loan?", "at most 14 days"),
         ("before i go how long do i have to report a damage", '"Repairs": damage must be reported within 3 days'),
         ("Can my loan be extended?", "I can extend a loan"),
+        ("Before I go: how does it work with damage?", '"Repairs": damage must be reported'),
     ],
 )
 def test_a_question_finds_its_rule(question: str, said: str) -> None:

@@ -19,7 +19,7 @@ from whilesim.conversations.rollout import Case, Stage, play
 from whilesim.conversations.said import mend, slips_of
 from whilesim.conversations.scripted import FAULTS, ScriptedAgent
 from whilesim.conversations.scripted_customer import _ASKS, ScriptedCustomer
-from whilesim.conversations.wording import participle
+from whilesim.conversations.wording import asked_for, deed_phrase, participle
 from whilesim.core.jsontext import loads
 from whilesim.core.templates import load_words
 from whilesim.situations.axes import Situation
@@ -216,6 +216,8 @@ REASON = {"type": "string", "description": "The reason, should be either 'no lon
         ("The move out is on 2026-03-06.", "move_out_on", {}, "2026-03-06"),
         ("You'll find it under 555-0182 or a@b.co.", "by", BY, {"email": "a@b.co"}),
         ("The contract ends on 2026-04-04 The new plan would be Pro", "plan_id", {}, None),
+        ("I need you to look up the slots.", "to", {"format": "date"}, None),
+        ("Send it to a@b.co please", "to", {"format": "email"}, "a@b.co"),
     ],
 )  # fmt: skip
 def test_a_value_is_read_from_a_sentence(said: str, name: str, schema: dict[str, Any], value: Any) -> None:
@@ -231,6 +233,43 @@ def test_the_latest_message_counts_first_and_a_new_value_is_not_the_old_one() ->
     said = ["My line id is L100.", "Sorry, my line id is L200. The new line id would be L300."]
     known = Known([Message(role="user", content=t) for t in said], [], said, said[0])
     assert known.fill(tool)[0] == {"line_id": "L200", "new_line_id": "L300"}
+
+
+def test_one_date_that_was_said_is_not_two() -> None:
+    day = {"type": "string", "format": "date"}
+    find = {
+        "name": "find_slots",
+        "parameters": {"type": "object", "properties": {"from": day, "to": day}, "required": ["from"]},
+    }
+    said = "Which slots are free from 2026-03-09?"
+    known = Known([Message(role="user", content=said)], [], [said], said)
+    assert known.fill(parse_tools([find])[0]) == ({"from": "2026-03-09"}, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "phrases"),
+    [
+        ("mark_deceased", "pet_id", ("mark pet P1 as deceased", "marked as deceased", "pet P1")),
+        ("take_deposit", "owner_id", ("take the deposit for owner P1", "taken", "the deposit for owner P1")),
+        ("cancel_order", "order_id", ("cancel order P1", "cancelled", "order P1")),
+    ],
+)
+def test_a_deed_is_said_by_its_name(name: str, key: str, phrases: tuple[str, str, str]) -> None:
+    tool = parse_tools([{"name": name, "parameters": {"type": "object", "properties": {key: {"type": "string"}}}}])[0]
+    assert deed_phrase(tool, {key: "P1"}) == phrases
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "asked"),
+    [
+        ("to", {"format": "email"}, 'the "to" email address'),
+        ("diedOn", {"format": "date"}, 'the "died on" date'),
+        ("start_date", {"format": "date"}, "the start date"),
+        ("to", {}, "the to"),
+    ],
+)
+def test_an_argument_is_asked_for_in_words(name: str, schema: dict[str, Any], asked: str) -> None:
+    assert asked_for(name, {"type": "string", **schema}) == asked
 
 
 def test_slips_of_the_key_are_put_right_and_values_are_left_alone() -> None:

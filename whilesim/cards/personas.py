@@ -183,7 +183,7 @@ def _rewritten(text: str, name: str) -> str:
     """Apply a list of replacements, then set sentences right: a capital first, single spaces."""
     for pattern, new in _patterns(name):
         text = pattern.sub(new, text)
-    text = re.sub(r" {2,}", " ", text).strip()
+    text = re.sub(r",\s*(?=[.?!]|$)| {2,}", lambda m: " " if m[0].isspace() else "", text).strip()
     return re.sub(rf"(^|{_ENDS} )([a-z])", lambda m: m[1] + m[2].upper(), text)
 
 

@@ -64,7 +64,8 @@ class Known:
             if name not in wants and is_parameter(name):
                 continue
             value = self.find(name, part, tool)
-            if value is not None and (name in wants or self.was_said(value)):
+            twice = isinstance(value, str) and value in found.values()  # one date that was said is not two
+            if value is not None and (name in wants or (self.was_said(value) and not twice)):
                 found[name] = value
         for name in [n for n in found if n.startswith("new_") and found.get(n[4:]) == found[n]]:
             del found[name]  # nobody exchanges a thing for itself
@@ -132,7 +133,7 @@ class Known:
         if "reason" in want.name and (because := re.search(r"\bbecause ([^.;!?\n]{4,90})", self.heard)):
             return because[1]
         general = not {"summary", "query", "question", "context", "input"}.isdisjoint(name_words(want.name))
-        asked = any(m.role == "assistant" and plain(want.name) in (m.content or "") for m in self.messages)
+        asked = any(m.role == "assistant" and f"the {plain(want.name)}" in (m.content or "") for m in self.messages)
         return shorten(self.request, 160) if general or asked else None
 
     def _answer(self, want: Wanted) -> str | None:

@@ -89,7 +89,8 @@ class Rulebook:
         asked = sorted(gap or (_stems(said) if theme else ()))
         worth = [self.worth.get(w, self.worth[""]) * (w in rule.stems or -1) for w in asked]
         shared = [w for w in worth if w > 0]
-        if (theme not in rule.themes) if theme else len(shared) < 2:
+        telling = len(shared) > 1 or (sum(worth) > 0 and max(shared, default=0) >= max(self.worth.values()))
+        if (theme not in rule.themes) if theme else not telling:
             return 0.0
         return _THEME * bool(theme) * (sum(worth) >= 0 or not gap) + sum(shared) * (sum(worth) >= 0)
 

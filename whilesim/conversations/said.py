@@ -49,12 +49,14 @@ def wanted(name: str, schema: Mapping[str, Any], of: str = "") -> Wanted:
     told = describe_field(name, schema, "")
     party = not of or of.split()[0] in load_words("world_nouns")["party"]
     bare = name in ("name", "key", "id", "code") and not party
-    return _wanted(name, told.type, told.options, told.example, of if bare else "")
+    return _wanted(name, told.type, told.role, told.options, told.example, of if bare else "")
 
 
 @lru_cache(maxsize=8192)
-def _wanted(name: str, kind: str, options: tuple[str, ...], example: str, of: str) -> Wanted:
+def _wanted(name: str, kind: str, told: str, options: tuple[str, ...], example: str, of: str) -> Wanted:
     parts, role = name_words(name), role_of(name)
+    if role not in _WORDS["shape_of"] and told in _WORDS["shape_of"]:
+        role = told  # 'to' of format date, or email
     if kind in ("integer", "number") and not is_key(name):
         shape = "number"
     elif "expression" in parts:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
 
-from whilesim.cards.speech import listed
+from whilesim.cards.speech import describes, listed
 from whilesim.conversations.said import is_key, wanted
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
@@ -16,6 +16,8 @@ from whilesim.world.verbs import spoken_verb
 
 PARTIES = ("customer", "user", "client", "member", "patient", "guest", "subscriber", "profile", "account")
 """Words for whoever has an account."""
+_LINKS = ("from", "to", "on", "at", "by", "until", "since", "after", "before")
+"""A name that ends in one of these says of what it is a date or an address, not that it is one."""
 
 
 def participle(verb: str) -> str:
@@ -45,6 +47,12 @@ def deed_phrase(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str, str
     thing = f"the {noun}" if noun else "your request"
     if named:
         kind = " ".join(w for w in name_words(named) if w not in ("id", "ids", "number", "new", "old"))
+        if kind and describes(noun):
+            return (
+                f"{verb} {kind} {arguments[named]} as {noun}",
+                f"{participle(verb)} as {noun}",
+                f"{kind} {arguments[named]}",
+            )
         last = noun.split()[-1:] or [""]
         apart = kind and last[0].rstrip("s") not in kind
         thing = f"the {noun} for {kind} {arguments[named]}" if apart and noun else f"{noun or kind} {arguments[named]}"
@@ -75,7 +83,8 @@ def asked_for(name: str, schema: Mapping[str, Any]) -> str:
     if parts[-1] == "ids":
         return f"the {' '.join(parts[:-1])}s"
     choices = f" ({' or '.join(want.options)})".replace("_", " ") if 1 < len(want.options) < 6 else ""
-    return f"the {plain(name)}{choices}"
+    kind = {"date": " date", "email": " email address"}.get(want.shape, "") if parts[-1] in _LINKS else ""
+    return f'the "{plain(name)}"{kind}' if kind else f"the {plain(name)}{choices}"
 
 
 def spoken(value: Any) -> str:
