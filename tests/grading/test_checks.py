@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from whilesim.chat.messages import read_messages
 from whilesim.core.errors import InputError
-from whilesim.grading.checks import SEVERITY, run_checks
+from whilesim.grading.checks import SEVERITY, identifiers, run_checks
 from whilesim.grading.checks.calls import looks_failed
 from whilesim.grading.checks.claims import claimed_tools, claims_measured
 from whilesim.grading.checks.conduct import _LEAK, _copied
@@ -280,7 +281,9 @@ def test_two_calls_with_one_id_have_a_reply_each():
 @pytest.mark.parametrize(
     ("turns", "empty"),
     [
-        (("Hi.", "lam", "What?", "lam"), 1),
+        (("Hi.", "lam", "What?", "lam", "I do not understand.", "lam"), 1),
+        (("Hi.", "はい", "Why?", "はい", "What?", "はい"), 1),
+        (("Is it paid?", "Yes", "And shipped?", "Yes"), 0),
         (("Hi.", "x" * 200_000), 1),
         (("Hi.", "I can help. " * 400), 1),
         (("Hi.", "Yes.", "And now?", "Yes."), 0),
@@ -289,3 +292,17 @@ def test_two_calls_with_one_id_have_a_reply_each():
 )
 def test_babble_is_no_reply(turns, empty):
     assert sum(f.check == "empty_reply" for f in run_checks(talk(*turns))) == empty
+
+
+def test_each_text_is_read_for_its_ids_once(monkeypatch):
+    """An id that nobody gave is looked for in all that was said before: not once more for every such id."""
+    read = Counter()
+    whole = identifiers._runs
+    monkeypatch.setattr(identifiers, "_runs", lambda text: (read.update([text]), whole(text))[1])
+    turns = [
+        [{"role": "user", "content": f"Please see to number {n}."}, *call("get_plan", f"P{n}", plan_id=f"ZZ-{n:05d}")]
+        for n in range(300)
+    ]
+    found = run_checks([m for turn in turns for m in turn])
+    assert sum(f.check == "unsourced_identifier" for f in found) == 300
+    assert set(read.values()) == {1}

@@ -17,8 +17,8 @@ from whilesim.core.templates import load_words
 
 def say_fact(name: str, value: str) -> str:
     """Say one fact as a clause without a stop: 'my user id is u_77', 'the new zip code would be 85718'."""
-    if value.casefold() in ("yes", "no", "true", "false"):
-        return _say_flag(name.removeprefix("new ").removeprefix("is "), value.casefold() in ("yes", "true"))
+    if value in ("yes", "no"):  # as the world writes a boolean; a country code NO is a value
+        return _say_flag(name.removeprefix("new "), value == "yes")
     frame, match = next((f, m) for pattern, f in _frames() if (m := pattern.search(name)))
     called = match.groupdict().get("of") or name
     several = match.groupdict().get("ids") or called in ("item", "product") or is_plural(called)
@@ -32,13 +32,20 @@ def say_fact(name: str, value: str) -> str:
 
 
 def _say_flag(name: str, yes: bool) -> str:
-    """Say what is so or not: 'it hasn't been opened', 'the deposit is available', 'it's without insurance'."""
-    *of, last = name.split()
-    what = f"the {' '.join(of)}" if of else "it"
-    if not describes(last):
-        return f"it's {'with' if yes else 'without'} {name}"
-    be = ("is", "isn't") if last in word_set("adjectives") else ("has been", "hasn't been")
-    return f"{what} {be[not yes]} {last}"
+    """Say what is so or not: 'it hasn't been opened', 'the deposit is available', 'it has no warranty'."""
+    verb, _, rest = name.partition(" ") if re.match(r"(?:is|are|was|has|have|can) ", name) else ("", "", name)
+    *of, last = rest.split()
+    what, many = (f"the {' '.join(of)}", is_plural(of[-1])) if of else ("it", False)
+    n_t = "" if yes else "n't"
+    if verb == "can":
+        return f"it can{n_t[1:]} {rest}"
+    if verb in ("has", "have"):
+        return f"it has{n_t} {last}" if not of and describes(last) else f"it has {'' if yes else 'no '}{rest}"
+    if last in word_set("adjectives") or (verb and not describes(last)):
+        return f"{what} {'are' if many else 'is'}{n_t} {last}"
+    if describes(last):
+        return f"{what} {'have' if many else 'has'}{n_t} been {last}"
+    return f"{rest}: {'yes' if yes else 'no'}"
 
 
 def say_facts(facts: Iterable[tuple[str, str]]) -> str:

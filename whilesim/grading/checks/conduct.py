@@ -85,7 +85,7 @@ def check_words(messages: Sequence[Message], tools: Toolbox) -> Iterator[Finding
             continue
         if not text and not message.tool_calls:
             yield Finding("empty_reply", index, "", "neither words nor a call")
-        alike = mute and text in told and text.isascii() and text.isalpha()  # one word, whatever is asked
+        alike = mute and text != "" and told.count(text) > 1  # the third time, whatever was asked
         if alike or len(text) > 400 + _DENSE * len(compress(text.encode("utf-8", "replace"))):
             yield Finding("empty_reply", index, text[:80], "says one thing over and over")
         told.append(text)

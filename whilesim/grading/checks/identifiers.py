@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from itertools import accumulate, islice, takewhile
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate, chain, islice, takewhile
 from typing import Any
 
 from whilesim.chat.messages import Message
@@ -41,30 +41,49 @@ def tokens_of(text: str) -> frozenset[str]:
     return frozenset(map(normal, (*tokens, *parts)))
 
 
-@lru_cache(maxsize=256)
-def _runs(text: str) -> frozenset[str]:
+def _runs(text: str) -> Iterator[str]:
     """Short neighbours joined, for customers spell ids with blanks in them, and ``#`` before bare numbers."""
     plain = [normal(t) for t in _TOKEN.findall(text)]
-    found = {f"#{token}" for token in plain if token.isdigit()}
+    yield from (f"#{token}" for token in plain if token.isdigit())
     for start in range(len(plain)):
         joined = accumulate(plain[start : start + 12])
-        found.update(takewhile(lambda run: len(run) <= 24, islice(joined, 1, None)))
-    return frozenset(found)
+        yield from takewhile(lambda run: len(run) <= 24, islice(joined, 1, None))
 
 
-def _given(value: str, texts: Sequence[tuple[str, str]]) -> bool:
-    """Whether one of some texts, each with the role that said it, holds a value, in any spelling."""
-    if any(_stands(value, text) for _, text in texts):  # most do, as they are
-        return True
-    plain, digits = normal(value), re.sub(r"\D", "", value)
-    short = re.fullmatch(r"[a-z]{1,2}(\d{4,})", plain)  # 'order 4411' gives W4411
-    spelt = {plain, f"#{short[1]}"} if short else {plain}
-    if any(plain in tokens_of(text) or (role == "user" and spelt & _runs(text)) for role, text in texts):
-        return True
-    numbers = (re.sub(r"\D", "", run) for _, text in texts for run in _DIGITS.findall(text))
-    return bool(pattern("identifiers", "phone").match(value)) and any(
-        abs(len(known) - len(digits)) <= 4 and (known.endswith(digits) or digits.endswith(known)) for known in numbers
-    )
+@dataclass(frozen=True)
+class _Heard:
+    """What others than the agent said: message index, role and text of each message, in order."""
+
+    texts: Sequence[tuple[int, str, str]]
+
+    def holds(self, value: str, before: int) -> bool:
+        """Say whether a value was said before a message, in any spelling."""
+        if any(_stands(value, text) for _, _, text in takewhile(lambda t: t[0] < before, self.texts)):
+            return True  # most are said as they are, and need no index
+        plain, digits = normal(value), re.sub(r"\D", "", value)
+        short = re.fullmatch(r"[a-z]{1,2}(\d{4,})", plain)  # 'order 4411' gives W4411
+        spelt = (plain, f"#{short[1]}") if short else (plain,)
+        if any(self._tokens.get(token, before) < before for token in spelt):
+            return True
+        return bool(pattern("identifiers", "phone").match(value)) and any(
+            at < before and abs(len(known) - len(digits)) <= 4 and (known.endswith(digits) or digits.endswith(known))
+            for known, at in self._numbers.items()
+        )
+
+    @cached_property
+    def _tokens(self) -> Mapping[str, int]:
+        """Every token and the first message that holds it; of a customer's, neighbours joined as well."""
+        found: dict[str, int] = {}
+        for at, role, text in self.texts:
+            for token in chain(tokens_of(text), _runs(text) if role == "user" else ()):
+                found.setdefault(token, at)
+        return found
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, int]:
+        """Digits of every long number, and the first message that holds it."""
+        runs = ((re.sub(r"\D", "", run), at) for at, _, text in reversed(self.texts) for run in _DIGITS.findall(text))
+        return dict(runs)
 
 
 def _stands(value: str, text: str) -> bool:
@@ -100,15 +119,12 @@ def leaves(value: Any) -> Iterator[tuple[str, Any]]:
 
 def check_identifiers(messages: Sequence[Message], calls: Sequence[Call], tools: Toolbox) -> list[Finding]:
     """Find ids in calls that nobody gave before the call: ``unsourced_identifier``."""
-    heard = [i for i, m in enumerate(messages) if m.role != "assistant" and m.content]
-    texts = [(messages[i].role, messages[i].content or "") for i in heard]
+    heard = _Heard([(i, m.role, m.content) for i, m in enumerate(messages) if m.role != "assistant" and m.content])
     return [
         Finding("unsourced_identifier", call.index, str(value), f"{key} {str(value)!r} was given by nobody before")
         for call in calls
         for key, value in leaves(call.arguments)
-        if is_id(key, value)
-        and not _given(str(value), texts[: bisect_left(heard, call.index)])
-        and not _stated(tools, call.name, value)
+        if is_id(key, value) and not heard.holds(str(value), call.index) and not _stated(tools, call.name, value)
     ]
 
 
