@@ -376,5 +376,7 @@ if __name__ == "__main__":
         pairs()
     if (everything or asked.decontaminate) and TAU2.is_dir():
         decontaminate(asked.decontaminate or "auto")
+    elif everything or asked.decontaminate:
+        print(f"decontamination is measured on the texts of tau2-bench, and {TAU2} is absent", file=sys.stderr)
     if everything or asked.large:
         large(asked.large or 20_000)
