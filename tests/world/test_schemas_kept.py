@@ -16,7 +16,7 @@ from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool, parse_tools
 from whilesim.world.entities import infer_world
 from whilesim.world.fitting import allows, fit
-from whilesim.world.kinds import find_field, role_of
+from whilesim.world.kinds import role_of
 from whilesim.world.mock import MockWorld
 
 TEXT = {"type": "string"}
@@ -189,8 +189,8 @@ def test_fields_whose_names_have_no_latin_letters_are_apart() -> None:
     )
     model = infer_world(tools)
     assert model.deeds["update_patient"].sets == {name: name for name in NAMES}
-    assert [find_field(model.kinds["patient"], n) for n in NAMES] == list(NAMES)
-    assert not find_field(model.kinds["patient"], "__")
+    assert [model.kinds["patient"].find(n) for n in NAMES] == list(NAMES)
+    assert not model.kinds["patient"].find("__")
     world = MockWorld(tools, None, {"tool": "update_patient"}, 1, model=model)
     record = world.records["patient"][str(world.focus.arguments["patient_id"])]
     world.call("update_patient", {**world.focus.arguments, "姓名": "甲", "地址": "乙"})

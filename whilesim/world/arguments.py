@@ -19,7 +19,6 @@ from whilesim.world.kinds import (
     BUNDLES,
     Field,
     Row,
-    bound_of,
     branches,
     describe_field,
     is_number,
@@ -128,7 +127,7 @@ class Maker:
         found = self.record.get(deed.checks.get(name, ""))
         if found is None and name in deed.by:
             found = told_as(self.record, deed.by[name], deed.kind)
-        side, field = bound_of(name, self.kind) if self.kind and deed.reads else ("", "")
+        side, field = self.kind.bound(name) if self.kind and deed.reads else ("", "")
         if side and self.record.get(field) is not None:
             return self._bound(self.record[field], side)
         if ways := branches(schema) if deed.reads else []:

@@ -125,18 +125,13 @@ def _attributes(bullet: str) -> Iterator[Attribute]:
 
 
 def _read_options(line: str, heading: str, options: dict[str, tuple[str, ...]]) -> None:
-    plain = pattern("bullet").sub(lambda m: m["text"], line)
-    if found := pattern("there_are").match(plain.strip()):
-        of = snake(found["of"] or "").split("_")
-        words = [singular(w) for w in (*of, *snake(found["phrase"]).split("_")) if w]
-        if len(words) > 1 and words[-1] == "type" and words[-2] in ("status", "level"):
-            words.pop()
-        if values := split_list(found["list"]):
-            options["_".join(words)] = values
-    elif found := pattern("can_be").match(plain.strip()):
+    plain = pattern("bullet").sub(lambda m: m["text"], line).strip()
+    if found := pattern("there_are").match(plain):
+        phrase = re.sub(r"\b(status|level)s? types?\W*$", r"\1", f"{found['of'] or ''} {found['phrase']}".lower())
+    elif found := pattern("can_be").match(plain):
         phrase = found["phrase"] or f"{found['noun']} {found['field']}"
-        if values := split_list(found["list"]):
-            options["_".join(singular(w) for w in snake(phrase).split("_"))] = values
+    if found and (values := split_list(found["list"])):
+        options["_".join(singular(w) for w in snake(phrase).split("_"))] = values
     if (found := pattern("if_status").search(line)) and heading:
         name = f"{singular(snake(heading).split('_')[-1])}_{found[1]}"
         options[name] = tuple(dict.fromkeys((*options.get(name, ()), *split_list(found[2]))))

@@ -89,13 +89,9 @@ def follow_status(model: WorldModel, kind: Kind, record: dict[str, Any], seed: i
     end = issued - timedelta(days=2)
     dates = {"issue_date": issued, "due_date": issued + timedelta(days=18)}
     record |= {f: f"{day:%Y-%m-%d}" for f, day in dates.items() if ISO.match(str(record.get(f)))}
-    for name, parts in record.items():
-        if (
-            isinstance(parts, dict)
-            and {"start_date", "end_date"} <= set(parts)
-            and {"period", "cycle"} & {*name_words(name)}
-        ):
-            parts |= {"start_date": f"{end - timedelta(days=29):%Y-%m-%d}", "end_date": f"{end:%Y-%m-%d}"}
+    spans = (v for f, v in record.items() if isinstance(v, dict) and {"period", "cycle"} & {*name_words(f)})
+    for parts in (v for v in spans if {"start_date", "end_date"} <= set(v)):
+        parts |= {"start_date": f"{end - timedelta(days=29):%Y-%m-%d}", "end_date": f"{end:%Y-%m-%d}"}
 
 
 def date_record(model: WorldModel, kind: Kind, record: dict[str, Any], above: Row, given: Row, draw: Draw) -> None:

@@ -12,17 +12,7 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import pattern, snake, split_list
-from whilesim.world.kinds import (
-    ORDERED,
-    Kind,
-    bound_of,
-    branches,
-    find_field,
-    is_parameter,
-    match_kind,
-    properties,
-    role_of,
-)
+from whilesim.world.kinds import ORDERED, Kind, branches, is_parameter, match_kind, parts_of, properties, role_of
 from whilesim.world.spec import Action
 from whilesim.world.verbs import Phrase
 
@@ -92,19 +82,19 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
         return make(action="get", kind="" if len(kinds) > 1 else "record", key="id", why="an id of any kind")
     if key := _key_of_read(phrase, noun, party, keys):
         kind = kinds[keys[key]]
-        by = {a: f for a in arguments if a not in keys and (f := find_field(kind, a))} | _nested(arguments, kind)
+        by = {a: f for a in arguments if a not in keys and (f := kind.find(a))} | _nested(arguments, kind)
         owner, shows = next((a for a in keys if a != key), ""), _shows(tool, phrase, kind)
         why = f"reads {kind.name} by {key}"
         return make(action="get", kind=kind.name, key=key, owner=owner, by=by, shows=shows, why=why)
     plain = [a for a, s in arguments.items() if a not in keys and s.get("type") != "object" and not branches(s)]
     bounds = load_words("world_nouns")["bounds"]  # they name no field
     free = [a for a in plain if not is_parameter(a) and a.lower() not in bounds]
-    asked = [a for a in free if not noun or not bound_of(a, kinds[noun])[0]]
+    asked = [a for a in free if not noun or not kinds[noun].bound(a)[0]]
     told = any(role_of(a) == "text" for a in asked)
     if not noun or (asked and all(role_of(a) == "text" for a in asked) and not keys and not kinds[noun].fields):
         why = "a question, and no record it speaks of"
         return make(action="answer" if told else "get", kind="" if told else noun, why=why, guessed=True)
-    by = {a: find_field(kinds[noun], a) or a for a in asked} | _nested(arguments, kinds[noun])
+    by = {a: kinds[noun].find(a) or a for a in asked} | _nested(arguments, kinds[noun])
     owner, shows = next(iter(keys), ""), ("id",) if "id" in phrase.nouns else ()
     one = not arguments and not phrase.plural and "_".join(phrase.nouns) == noun
     action: Action = "find" if by else "get" if one else "list"
@@ -113,8 +103,7 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
 
 def _nested(arguments: Mapping[str, Mapping[str, Any]], kind: Kind) -> dict[str, str]:
     """Return what object arguments name a record by: ``by.phone`` to its field; no period, and nothing that is not known."""
-    parts = ((a, n) for a, schema in arguments.items() for way in branches(schema) for n in way["properties"])
-    found = ((f"{a}.{n}", n, n if n == kind.key else find_field(kind, n)) for a, n in parts)
+    found = ((path, n, n if n == kind.key else kind.find(n)) for path, n, _ in parts_of(arguments))
     return {path: field or n for path, n, field in found if field or role_of(n) not in ("word", *ORDERED)}
 
 

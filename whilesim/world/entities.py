@@ -20,18 +20,15 @@ from whilesim.world.kinds import (
     OWN_KEYS,
     Field,
     Kind,
-    branches,
     describe_field,
-    find_field,
     happened,
-    is_address,
     key_noun,
     kind_of_key,
     mappings,
     match_kind,
     merge,
+    parts_of,
     properties,
-    replaced_by,
     role_of,
     walk_schemas,
 )
@@ -85,9 +82,8 @@ def infer_world(
 
 def _facts_of(text: str) -> tuple[str, ...]:
     """Return the sentences of a policy that may be read out to a customer: none that tell an agent what to do."""
-    said = [
-        s for line in text.splitlines() for s in re.split(r"(?<=[.!?]) ", line.strip(" -*#>")) if len(s.split()) > 4
-    ]
+    lines = (line.strip(" -*#>") for line in text.splitlines())
+    said = (s for line in lines for s in re.split(r"(?<=[.!?]) ", line) if len(s.split()) > 4)
     return tuple(s for s in said if pattern("tells").search(s) and not pattern("to_agent").search(s))
 
 
@@ -132,7 +128,7 @@ def _settle(kind: Kind, party: str, facts: PolicyFacts) -> Kind:
     last = kind.name.split("_")[-1]
     for phrase, options in facts.options.items():
         bare = next((phrase.removeprefix(f"{n}_") for n in (kind.name, last) if phrase.startswith(f"{n}_")), "")
-        own = find_field(kind, bare or phrase) or find_field(kind, phrase) or bare
+        own = kind.find(bare or phrase) or kind.find(phrase) or bare
         told = fields.get(own, Field(name=own, why="vocabulary in the policy"))
         if bare or (own in fields and not told.options and not told.link):
             fields[own] = replace(told, options=options, role="choice")
@@ -150,13 +146,8 @@ def _grow(kinds: dict[str, Kind], deed: Deed, tool: Tool) -> dict[str, Kind]:
     """Add the fields that a tool's arguments, its replies and its deed tell of."""
     if not deed.kind:
         return kinds
-    parts = (
-        (f"{a}.{n}", n, p)
-        for a, s in properties(tool).items()
-        for way in branches(s)
-        for n, p in mappings(way["properties"]).items()
-    )
-    named = [*((a, a, s) for a, s in properties(tool).items()), *parts]
+    arguments = properties(tool)
+    named = [*((a, a, s) for a, s in arguments.items()), *parts_of(arguments)]
     given = {path: describe_field(name, s, f"argument of {tool.name}") for path, name, s in named}
     kind = _asked(kinds[deed.kind], deed, given)
     for source in (tool.returns, *(schema_of(reply) for _, reply in tool.examples)):
@@ -169,10 +160,10 @@ def _asked(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
     fields = dict(kind.fields)
     for target, new in {t: given[a] for a, t in {**deed.sets, **deed.adds}.items() if a in given}.items():
         home = target.partition(".")[0]  # an argument's own name may hold a dot
-        if home in fields and (home != target or is_address(fields[home])):
+        if home in fields and (home != target or fields[home].is_address):
             fields = _with_part(fields, target, new)
         elif deed.action in ("create", "change") and not (new.link == kind.name and new.role == "link"):
-            if old := target not in fields and replaced_by(replace(kind, fields=fields), target, new.options):
+            if old := target not in fields and replace(kind, fields=fields).replaced_by(target, new.options):
                 fields.pop(old)
             bare = new.role in ("text", "word", "name") and not new.inner
             asked = kind.catalogue if deed.action == "create" else kind.name == "session"
@@ -180,9 +171,8 @@ def _asked(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
             late = (bare and asked) or (deed.action == "change" and (stamp or bool(deed.after)))
             loose = (new.type == "object" and not new.inner) or target in BUNDLES  # is merged into the record
             if not loose and not target.endswith(("_to_add", "_to_remove")):
-                fields[target] = merge(
-                    fields.get(target), replace(new, name=target, nullable=late and target not in fields)
-                )
+                new = replace(new, name=target, nullable=late and target not in fields)
+                fields[target] = merge(fields.get(target), new)
     for argument, target in ((a, t) for a, t in deed.by.items() if t != kind.key):
         if "." in target and target.partition(".")[0] in fields:
             fields = _with_part(fields, target, given[argument])
@@ -200,7 +190,7 @@ def _usual(kind: Kind) -> Kind:
     fields, why = dict(kind.fields), "what such a record usually holds"
     for name, told in load_words("world_values")["usual_fields"].get(kind.name.split("_")[-1], {}).items():
         options = tuple(told) if isinstance(told, list) else ()
-        if not find_field(kind, name):
+        if not kind.find(name):
             fields[name] = Field(name=name, role="choice" if options else told, options=options, why=why)
     return replace(kind, fields=fields, status=kind.status or ("status" if "status" in fields else ""))
 
@@ -262,7 +252,7 @@ def _replied(kind: Kind, deed: Deed, schema: Mapping[str, Any] | None) -> Kind:
     if rows or (deed.action in ("find", "list") and len(lists) == len(found) == 1):
         return _replied(kind, deed, rows) if rows else kind
     for name, inner in found.items():
-        own = find_field(kind, name)
+        own = kind.find(name)
         apart = not own or (own != name and own in found)  # two names in one reply are two things
         guessed = own == name and kind.fields[name].why.startswith("what ")
         if (apart or guessed) and name not in (kind.key, "id", "success", "error", "message"):

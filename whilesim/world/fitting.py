@@ -65,10 +65,9 @@ def allows(schema: Any, value: Any) -> bool:
     """Whether a schema allows a value; one with a pattern that cannot be read here allows all."""
     if not isinstance(schema, Mapping) or not schema or ((test := quick_test(schema)) and test(value)):
         return True
-    with suppress(re.error):  # a whole number is written as one
-        return bool(validator(schema).is_valid(value)) and not (
-            type(value) is float and "integer" in str(schema.get("type"))
-        )
+    broken = type(value) is float and "integer" in str(schema.get("type"))  # a whole number is written as one
+    with suppress(re.error):
+        return not broken and bool(validator(schema).is_valid(value))
     return True
 
 

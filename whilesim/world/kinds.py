@@ -60,6 +60,12 @@ class Field:
         clock = pattern("clock").search(str(self.schema.get("description", "")))
         return int((clock and clock[1]) or 0)
 
+    @property
+    def is_address(self) -> bool:
+        """Whether it holds an address with parts."""
+        parts = self.role == "group" and any(role_of(i.name) in _ADDRESS for i in self.inner)
+        return not self.link and self.type != "string" and (self.role == "address" or parts)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
@@ -93,6 +99,43 @@ class Kind:
     def first_status(self, *words: str) -> str:
         """Return its first status that is one of these words, else its very first one; empty where it has none."""
         return next((o for o in self.statuses if o.lower() in words), next(iter(self.statuses), ""))
+
+    def find(self, name: str) -> str:
+        """Return the field that goes by this name or one that means the same; empty for none.
+
+        A part of an address inside a record is ``address.city``.
+        """
+        if name in self.fields:
+            return name
+        part, homes = role_of(name), (f for f in self.fields if self.fields[f].is_address)
+        if part in _ADDRESS and (home := next(homes, "")):
+            inner = next((i.name for i in self.fields[home].inner if role_of(i.name) == part), name)
+            return f"{home}.{inner}"
+        table = load_words("world_nouns")["synonyms"]
+        if not (wanted := _stems(table.get(name, name))):
+            return ""  # a name without a word means nothing but itself
+        noun = _FILLERS | set(self.name.split("_"))
+        same = (f for f in self.fields if _stems(table.get(f, f)) == wanted)
+        more = ((f, _stems(f) - wanted) for f in self.fields if wanted < _stems(f))
+        longer = (f for f, extra in more if len(extra) == 1 and extra < noun)
+        return next(same, "") or next(longer, "")
+
+    def replaced_by(self, name: str, options: Sequence[str] = ()) -> str:
+        """Return the policy's field that a schema's stands for: a shorter name, or the same options in other spelling."""
+        wanted, same = _stems(name), sorted(folded(o) for o in options)
+        free = (f for f in self.fields.values() if not f.link and f.name != self.status)
+        for told in (f for f in free if f.why.startswith(("attribute", "vocabulary"))):
+            shorter = _stems(told.name) < wanted and wanted - _stems(told.name) <= _FILLERS
+            if shorter or (same and same == sorted(map(folded, told.options))):
+                return told.name
+        return ""
+
+    def bound(self, argument: str) -> tuple[str, str]:
+        """Return which side of what an argument such as ``min_price`` or ``created_after`` bounds; empty for none."""
+        parts, sides = name_words(argument), load_words("world_nouns")["sides"]
+        word = next((w for w in parts[:1] + parts[-1:] if w in sides), "") if argument not in self.fields else ""
+        rest = "_".join(w for w in parts if w != word)
+        return (sides[word], self.find(rest) or rest) if word and role_of(rest) in ORDERED else ("", "")
 
 
 def kind_of_key(argument: str, kinds: Mapping[str, Kind]) -> tuple[str, bool]:
@@ -152,6 +195,13 @@ def branches(schema: Mapping[str, Any]) -> list[Row]:
 def mappings(found: Mapping[Any, Any] | None) -> dict[str, Row]:
     """Return schemas by name, an empty one where there is none."""
     return {str(k): v if isinstance(v, Mapping) else {} for k, v in (found or {}).items()}
+
+
+def parts_of(arguments: Mapping[str, Row]) -> Iterator[tuple[str, str, Row]]:
+    """Yield the parts of object arguments: where it stands, such as ``by.phone``, its name, its schema."""
+    for argument, schema in arguments.items():
+        for way in branches(schema):
+            yield from ((f"{argument}.{n}", n, told) for n, told in mappings(way["properties"]).items())
 
 
 def walk_schemas(found: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -251,14 +301,6 @@ def describe_field(name: str, schema: Mapping[str, Any], why: str, depth: int = 
     )  # fmt: skip
 
 
-def bound_of(argument: str, kind: Kind) -> tuple[str, str]:
-    """Return which side of what an argument such as ``min_price`` or ``created_after`` bounds; empty for none."""
-    parts, sides = name_words(argument), load_words("world_nouns")["sides"]
-    word = next((w for w in parts[:1] + parts[-1:] if w in sides), "") if argument not in kind.fields else ""
-    rest = "_".join(w for w in parts if w != word)
-    return (sides[word], find_field(kind, rest) or rest) if word and role_of(rest) in ORDERED else ("", "")
-
-
 def happened(name: str) -> bool:
     """Whether a date of this name is of something that was done to a record, such as ``returned_at``."""
     known = load_words("world_values")["happened"]
@@ -287,38 +329,6 @@ def merge(old: Field | None, new: Field) -> Field:
     return replace(old, role=role, options=strong.options or old.options or new.options, **rest)
 
 
-def find_field(kind: Kind, name: str) -> str:
-    """Return the field of a kind that goes by this name or one that means the same; empty for none.
-
-    A part of an address inside a record is ``address.city``.
-    """
-    if name in kind.fields:
-        return name
-    part, homes = role_of(name), (f for f in kind.fields if is_address(kind.fields[f]))
-    if part in _ADDRESS and (home := next(homes, "")):
-        inner = next((i.name for i in kind.fields[home].inner if role_of(i.name) == part), name)
-        return f"{home}.{inner}"
-    table = load_words("world_nouns")["synonyms"]
-    if not (wanted := _stems(table.get(name, name))):
-        return ""  # a name without a word means nothing but itself
-    noun = _FILLERS | set(kind.name.split("_"))
-    same = (f for f in kind.fields if _stems(table.get(f, f)) == wanted)
-    more = ((f, _stems(f) - wanted) for f in kind.fields if wanted < _stems(f))
-    longer = (f for f, extra in more if len(extra) == 1 and extra < noun)
-    return next(same, "") or next(longer, "")
-
-
-def replaced_by(kind: Kind, name: str, options: Sequence[str] = ()) -> str:
-    """Return the policy's field that a schema's stands for: a shorter name, or the same options in other spelling."""
-    wanted, same = _stems(name), sorted(folded(o) for o in options)
-    for field_name, told in kind.fields.items():
-        shorter = _stems(field_name) < wanted and wanted - _stems(field_name) <= _FILLERS
-        alike = shorter or (same and same == sorted(map(folded, told.options)))
-        if alike and told.why.startswith(("attribute", "vocabulary")) and not told.link and field_name != kind.status:
-            return field_name
-    return ""
-
-
 @lru_cache(maxsize=4096)
 def folded(text: str) -> str:
     """Return a word in the one spelling in which words are compared."""
@@ -328,12 +338,6 @@ def folded(text: str) -> str:
 def is_number(value: Any) -> TypeGuard[float]:
     """Whether a value can be added up."""
     return type(value) in (int, float)
-
-
-def is_address(told: Field) -> bool:
-    """Whether a field holds an address with parts."""
-    parts = told.role == "group" and any(role_of(i.name) in _ADDRESS for i in told.inner)
-    return not told.link and told.type != "string" and (told.role == "address" or parts)
 
 
 def _stems(name: str) -> frozenset[str]:

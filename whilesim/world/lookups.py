@@ -11,7 +11,7 @@ from typing import Any
 from whilesim.core.seeds import between, derive
 from whilesim.core.text import fold
 from whilesim.world.deeds import Deed, tells
-from whilesim.world.kinds import Field, Kind, Row, bound_of, find_field, folded, is_number, kind_of_key, role_of
+from whilesim.world.kinds import Field, Kind, Row, folded, is_number, kind_of_key, role_of
 from whilesim.world.model import WorldModel
 from whilesim.world.records import Store
 
@@ -193,7 +193,7 @@ def told_as(record: Row, name: str, noun: str) -> Any:
         return record[name]
     parts = {f: tuple(Field(name=i) for i in v) if isinstance(v, Mapping) else () for f, v in record.items()}
     fields = {f: Field(name=f, role="group" if inner else "word", inner=inner) for f, inner in parts.items()}
-    found = at_path(record, find_field(Kind(name=noun, key="", fields=fields), name) or name)
+    found = at_path(record, Kind(name=noun, key="", fields=fields).find(name) or name)
     return next(filter(None, _names(record, role_of(name))), None) if found is None else found
 
 
@@ -228,7 +228,7 @@ def _names(record: Mapping[str, Any], role: str) -> list[Any]:
 def _within(kind: Kind, record: Row, arguments: Mapping[str, Any]) -> bool:
     """Whether a record's amounts and dates are within the bounds that a search gives."""
     for argument, bound in arguments.items():
-        side, field = bound_of(argument, kind)
+        side, field = kind.bound(argument)
         low, high = (bound, record.get(field)) if side == "least" else (record.get(field), bound)
         if not side:
             continue

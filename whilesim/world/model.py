@@ -67,10 +67,9 @@ class WorldModel:
         """Whether an agent that knows who the customer is can find the customer's records of a kind."""
         if kind not in self.kinds or not self.party or kind == self.party:
             return False
-        reads = [d for d in self.deeds.values() if d.reads]
-        if any(d.kind == kind and d.action == "list" for d in reads):
-            return True
-        return self.kinds[kind].parent == self.party and any(d.kind == self.party and d.shows != ("id",) for d in reads)
+        hangs = self.kinds[kind].parent == self.party  # and so shows with the customer
+        shown = (d.kind == self.party and hangs and d.shows != ("id",) for d in self.deeds.values() if d.reads)
+        return any(shown) or any(d.kind == kind and d.action == "list" for d in self.deeds.values())
 
     def can_show(self, deed: Deed, by: Iterable[Deed]) -> bool:
         """Whether one of these tools shows what a deed wrote: the record, or what it belongs to where none shows such records."""

@@ -19,21 +19,9 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.world.attributes import singular
 from whilesim.world.dates import be_of_a_day, date_record, follow_status, may_lack, moment_of, tense_of
-from whilesim.world.kinds import Field, Kind, Row, is_address, is_number, kind_of_key, other_ends, partners, way_of
+from whilesim.world.kinds import Field, Kind, Row, is_number, kind_of_key, other_ends, partners, way_of
 from whilesim.world.model import WorldModel
-from whilesim.world.values import (
-    ISO,
-    PERSONAL,
-    Draw,
-    around,
-    fitted,
-    key_of,
-    like_of,
-    person_of,
-    set_apart,
-    usual_price,
-    value_of,
-)
+from whilesim.world.values import ISO, PERSONAL, Draw, fitted, key_of, person_of, price_of, set_apart, value_of
 
 _OF_PERSONS = (*PERSONAL, "address", "street", "city", "zip", "unit", "state", "country")
 T = TypeVar("T")
@@ -100,8 +88,7 @@ class Store:
         draw = Draw(seed, model.now, model.locale, kind.name, len(rows))
         told_of = (f for t in kind.fields.values() if t.role != "items" for f in (t, *t.inner))
         person = person_of(draw) if kind.people or any(f.role in _OF_PERSONS for f in told_of) else {}
-        like = like_of(kind, draw)
-        key = given.get(kind.key) or key_of(kind.name, like, draw, person if kind.name == model.party else {}, rows)
+        key = given.get(kind.key) or key_of(kind, draw, person if kind.name == model.party else {}, rows)
         if kind.key and str(key) in rows and kind.key not in given:
             return str(key)  # of the keys that its schema allows none is left
         record: dict[str, Any] = {kind.key: key} if kind.key else {}
@@ -206,10 +193,8 @@ class Store:
             if not name or not self.records[name]:
                 continue
             linked, records = self.model.kinds[name], self.records[name]
-            present = owner.get(told.name)
-            taken = {
-                str(r.get(inner.name)) for r in (present if isinstance(present, list) else ()) if isinstance(r, dict)
-            }
+            present = now if isinstance(now := owner.get(told.name), list) else ()
+            taken = {str(r.get(inner.name)) for r in present if isinstance(r, dict)}
             pool = sorted(rotate(self.near(name, owner), derive(seed, inner.name)), key=taken.__contains__)
             if inner.name in owner and not linked.catalogue:
                 pool = [str(owner[inner.name])] * len(rows)
@@ -279,7 +264,7 @@ def timetable(rows: Sequence[dict[str, Any]], times: Sequence[str], seed: int) -
 
 def _home(kind: Kind) -> str:
     """Return the field that holds a record's address; empty for none."""
-    return next((f.name for f in kind.fields.values() if is_address(f)), "")
+    return next((f.name for f in kind.fields.values() if f.is_address), "")
 
 
 def agree(kind: Kind, record: dict[str, Any], above: Row, draw: Draw) -> None:
@@ -292,8 +277,8 @@ def agree(kind: Kind, record: dict[str, Any], above: Row, draw: Draw) -> None:
             record["age"] = draw.now.year - born.year - ((draw.now.month, draw.now.day) < (born.month, born.day))
         if told.role != "money" or not is_number(record.get(name)):
             continue
-        if "price" in name and (usual := usual_price(called)):
-            record[name] = fitted(around(usual, draw, name), told, draw)
+        if "price" in name and (price := price_of(called, draw, name)):
+            record[name] = fitted(price, told, draw)
         elif is_number(above.get(name)) and not kind.catalogue:  # a refund is a part of what was paid
             record[name] = fitted(round(above[name] * between(10, 50, *draw.at(name)) / 100, 2), told, draw)
     for start, end in partners(tuple(record)) if is_number(record.get("nights")) else ():

@@ -157,7 +157,7 @@ def _shape(example: str) -> tuple[bool, str]:
     return bool(code), (re.match(r"\+\d+", example) or [""])[0]
 
 
-def like_of(kind: Kind, draw: Draw) -> Field:
+def _like_of(kind: Kind, draw: Draw) -> Field:
     """Let a key say what its record is: ``gift_card_0000000`` is no credit card."""
     told = kind.fields.get("type") or kind.fields.get("method_type")
     found = re.fullmatch(r"[a-z_]+_(\d+)", kind.key_like.example)
@@ -167,8 +167,9 @@ def like_of(kind: Kind, draw: Draw) -> Field:
     return replace(kind.key_like, example=f"{prefix}_{found[1]}")
 
 
-def key_of(kind: str, like: Field, draw: Draw, person: Mapping[str, str], taken: Mapping[str, Any]) -> Any:
+def key_of(kind: Kind, draw: Draw, person: Mapping[str, str], taken: Mapping[str, Any]) -> Any:
     """Draw a key that nobody has: like the example, like a username, or letters and digits."""
+    like = _like_of(kind, draw)
     example = like.example
     for attempt in range(50):
         names = (*draw.at("key"), attempt)
@@ -177,14 +178,14 @@ def key_of(kind: str, like: Field, draw: Draw, person: Mapping[str, str], taken:
         elif like.type in ("integer", "number"):
             drawn = between(1000, 9999, *names)
         elif like.name.endswith("_name") or like.name == "name":
-            listed = names_of(kind)
+            listed = names_of(kind.name)
             drawn = listed[(draw.index + attempt) % len(listed)]
-        elif kind == "airport":
+        elif kind.name == "airport":
             drawn = _airports()[(draw.index + attempt) % len(_airports())]
         elif len(re.findall(r"\d", example)) >= 3 or (example and re.search(r"\d[A-Z]|[A-Z]\d", example)):
             drawn = imitate(example, *names)
         else:
-            letters = "".join(w[0] for w in kind.split("_")).upper()
+            letters = "".join(w[0] for w in kind.name.split("_")).upper()
             drawn = f"{letters}{between(10_000, 99_999, *names)}"
         if str(key := fit(drawn, like.schema, *names)) not in taken:
             return key
@@ -222,9 +223,8 @@ def fitted(value: Any, told: Field, draw: Draw) -> Any:
 
 def _parts_of(told: Field, draw: Draw, person: Mapping[str, str]) -> dict[str, Any]:
     parts = {i.name: value_of(i, draw, person) for i in told.inner}
-    if "name" in parts and (usual := usual_price(str(parts["name"]))):
-        priced = (i for i in told.inner if i.role == "money" and "price" in i.name)
-        parts |= {i.name: fitted(around(usual, draw, i.name), i, draw) for i in priced}
+    costs = [i for i in told.inner if i.role == "money" and "price" in i.name and "name" in parts]
+    parts |= {i.name: fitted(price, i, draw) for i in costs if (price := price_of(str(parts["name"]), draw, i.name))}
     set_apart(parts, {i.name: i for i in told.inner}, draw)
     return parts
 
@@ -292,15 +292,12 @@ def names_of(kind: str) -> list[str]:
     return list(words[words["named"].get(kind.split("_")[-1], "things")])
 
 
-def usual_price(name: str) -> float | None:
-    """Return what a thing of this name usually costs; None for one that no list has."""
+def price_of(thing: str, draw: Draw, name: str) -> float | None:
+    """Draw a price near what a thing usually costs; None for one that no list has."""
     words = load_words("world_values")
-    return next((words[n][name] for n in ("things", *dict.fromkeys(words["named"].values())) if name in words[n]), None)
-
-
-def around(usual: float, draw: Draw, name: str) -> float:
-    """Draw a price near the usual one."""
-    return max(round(usual * between(85, 120, *draw.at(name)) / 100) - 0.01, 0.99)
+    lists = (words[n] for n in ("things", *dict.fromkeys(words["named"].values())))
+    usual = next((listed[thing] for listed in lists if thing in listed), None)
+    return usual and max(round(usual * between(85, 120, *draw.at(name)) / 100) - 0.01, 0.99)
 
 
 def _airports() -> list[str]:

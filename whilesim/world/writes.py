@@ -18,7 +18,7 @@ from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, singular
 from whilesim.world.deeds import UNFOUND, Deed, Kinds, read_deed, shown_names
-from whilesim.world.kinds import Kind, find_field, is_parameter, is_value, kind_of_key, match_kind, properties, role_of
+from whilesim.world.kinds import Kind, is_parameter, is_value, kind_of_key, match_kind, properties, role_of
 from whilesim.world.spec import Action
 from whilesim.world.verbs import Phrase
 
@@ -118,7 +118,7 @@ def _creation(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
     owner = next((a for a in keys if keys[a] == party), "") or next((a for a in keys if name in kinds and a != own), "")
     kind = kinds.get(name) or Kind(name=name, key="")
     body = next((a for a, s in arguments.items() if s.get("type") == "object" and not s.get("properties")), "")
-    sets = {a: find_field(kind, a) or a for a in arguments if a not in (owner, body)}
+    sets = {a: kind.find(a) or a for a in arguments if a not in (owner, body)}
     return Deed(
         tool=tool.name, action="create", verb=phrase.verb, kind=name, key=own, owner=owner, sets=sets, body=body, after=after,
         why=f"verb {phrase.verb!r} makes a {name}",
@@ -137,7 +137,7 @@ def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFac
         name = nearest_field(kind, about) or ("_".join([*about, "status"]) if about else kind.status or "enabled")
         name = "_".join(phrase.nouns) if kind.single and not key and phrase.nouns else name
         toggles = name if phrase.deed == "toggle" else ""
-        if not toggles and not (free and find_field(kind, free[0])):
+        if not toggles and not (free and kind.find(free[0])):
             fixed[name] = f"@{phrase.deed}"
     if kind.single and not key and after:
         fixed[f"{'_'.join(phrase.nouns) or 'session'}_status"], after = after, ""
@@ -158,7 +158,7 @@ def _targets(phrase: Phrase, kind: Kind, after: str, told: str, free: Schemas, a
     sets, adds, checks, swaps = made.values()
     for a, schema in free.items():
         numeric = schema.get("type") in ("number", "integer")
-        own = find_field(kind, a)
+        own = kind.find(a)
         replaces = pattern("replaces").search(str(schema.get("description")))
         if numeric and pattern("adds").search(told[:300]) and not replaces:
             adds[a] = nearest_field(kind, [*about, phrase.verb, *name_words(a)]) or a
