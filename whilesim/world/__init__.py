@@ -6,8 +6,7 @@
     fitting      a value that a schema allows
     kinds        a kind of record and its fields; names and schemas read as such
     discovery    which kinds of record there are, and who the customer is
-    deeds        what one tool does to which record; tools that read
-    writes       tools that change records, the agent's and the customer's own; their statuses
+    deeds        what one tool does to which record: it reads, it writes, it is the customer's own
     model        the whole inferred world as a value, and as YAML
     entities     a world inferred from tools and a policy
     values       one field of one record, drawn by name

@@ -10,24 +10,12 @@ from typing import Any
 from whilesim.core.jsontext import copied, dumps, loads
 from whilesim.core.seeds import chance, derive, pick
 from whilesim.core.templates import load_words
-from whilesim.world.dates import be_of_a_day, follow_status, moment_of
+from whilesim.world.dates import be_of_a_day, bound_near, follow_status
 from whilesim.world.deeds import Deed
 from whilesim.world.effects import switch
 from whilesim.world.entities import schema_of
 from whilesim.world.fitting import allows, fit
-from whilesim.world.kinds import (
-    BUNDLES,
-    Field,
-    Row,
-    branches,
-    describe_field,
-    is_number,
-    is_value,
-    kind_of_key,
-    other_ends,
-    properties,
-    role_of,
-)
+from whilesim.world.kinds import BUNDLES, Field, branches, describe_field, is_value, kind_of_key, other_ends, role_of
 from whilesim.world.lookups import Shelf, at_path, told_as
 from whilesim.world.records import agree, raise_totals, rotate
 from whilesim.world.values import ISO, Draw, person_of, set_apart, value_of
@@ -45,7 +33,8 @@ class Maker:
         self.kind = self.model.kinds.get(deed.kind)
         self.record: dict[str, Any] = shelf.records.get(deed.kind, {}).get(key, {})
         self.customer: dict[str, Any] = shelf.records.get(self.model.party, {}).get(party, {})
-        self.schemas = properties(self.model.tools[deed.tool])
+        self.schemas = self.model.arguments(deed.tool)
+        self.required = self.model.tools[deed.tool].parameters.get("required") or ()
         self.made: dict[str, Any] = {}
 
     def prepare(self) -> None:
@@ -73,10 +62,9 @@ class Maker:
     def make(self) -> dict[str, Any]:
         """Return all arguments of the one right call."""
         deed = self.deed
-        required = self.model.tools[deed.tool].parameters.get("required") or ()
         by = {a.partition(".")[0] for a in deed.by}
         some = [a for a in self.schemas if a in by or a in deed.sets][:2]
-        asked = [a for a in self.schemas if a in required] if required else some
+        asked = [a for a in self.schemas if a in self.required] if self.required else some
         if deed.action in ("create", "change"):
             free = (a for a in self.schemas if a not in asked and a != deed.limit)
             asked += [a for a in free if chance(0.3, self.seed, "optional", a)]
@@ -95,11 +83,10 @@ class Maker:
 
     def _valid(self) -> dict[str, Any]:
         """Return the arguments as their schemas allow them; an optional one that cannot be made to fit is left out."""
-        required = self.model.tools[self.deed.tool].parameters.get("required") or ()
         for name, value in [*self.made.items()]:
             key, schema = kind_of_key(name, self.model.kinds)[0], self.schemas[name]
             self.made[name] = fit(value, schema, self.seed, "argument", name)
-            if name not in required and (self.made[name] != value if key else not allows(schema, self.made[name])):
+            if name not in self.required and (self.made[name] != value if key else not allows(schema, self.made[name])):
                 del self.made[name]
         return self.made
 
@@ -110,9 +97,9 @@ class Maker:
         deed, schema = self.deed, self.schemas[name]
         told = describe_field(name, schema, "")
         kind, many = kind_of_key(name, self.model.kinds)
-        if name == deed.key and deed.action == "create":
-            return value_of(replace(told, role="word" if name == "key" else told.role), self._draw(), {})
         if name == deed.key:
+            if deed.action == "create":
+                return value_of(replace(told, role="word" if name == "key" else told.role), self._draw(), {})
             return self.shelf.native(*((deed.kind, self.key) if deed.kind else (self.model.party, self.party)))
         if name == deed.body:
             return self._body()
@@ -129,19 +116,12 @@ class Maker:
             found = told_as(self.record, deed.by[name], deed.kind)
         side, field = self.kind.bound(name) if self.kind and deed.reads else ("", "")
         if side and self.record.get(field) is not None:
-            return self._bound(self.record[field], side)
+            return bound_near(self.record[field], side, self.model)
         if ways := branches(schema) if deed.reads else []:
             return self._way(name, ways) or self._new_value(told)
         return self._new_value(told) if found is None or isinstance(found, (list, dict)) else found
 
-    def _bound(self, value: Any, side: str) -> Any:
-        """Return a bound that the record's own value keeps to."""
-        if is_number(value):
-            return type(value)(round(value * (0.5 if side == "least" else 1.5), 2))
-        days = timedelta(days=-7 if side == "least" else 7)
-        return f"{moment_of(str(value), self.model) + days:%Y-%m-%d}{str(value)[10:]}"
-
-    def _way(self, name: str, ways: list[Row]) -> dict[str, Any]:
+    def _way(self, name: str, ways: list[Mapping[str, Any]]) -> dict[str, Any]:
         """Name the record in one of the ways that an object argument allows; empty where none can be filled from it."""
         for way in rotate(ways, derive(self.seed, name)):
             asked = way.get("required") or rotate(list(way["properties"]), derive(self.seed, name, "part"))[:1]

@@ -9,7 +9,7 @@ from typing import Any
 from whilesim.core.seeds import between, chance, derive, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
-from whilesim.world.kinds import BIRTH, Field, Kind, Row, happened
+from whilesim.world.kinds import BIRTH, Field, Kind, Row, happened, is_number
 from whilesim.world.model import WorldModel
 from whilesim.world.values import ISO, Draw
 
@@ -151,6 +151,14 @@ def may_lack(told: Field) -> bool:
 def _birth(kind: Kind) -> str:
     """Return the field that says since when a record is there; empty for none."""
     return next((f.name for f in kind.fields.values() if f.role in _DATES and BIRTH.search(f.name)), "")
+
+
+def bound_near(value: Any, side: str, model: WorldModel) -> Any:
+    """Return a bound, the least or the most, that an amount or a date keeps to."""
+    if is_number(value):
+        return type(value)(round(value * (0.5 if side == "least" else 1.5), 2))
+    days = timedelta(days=-7 if side == "least" else 7)
+    return f"{moment_of(str(value), model) + days:%Y-%m-%d}{str(value)[10:]}"
 
 
 def moment_of(date: str, model: WorldModel) -> datetime:

@@ -1,22 +1,28 @@
-"""Deeds: what one tool does to which record; and how a tool that reads is understood."""
+"""Deeds: what one tool does to which record: one that reads, one that writes, one of the customer's own.
+
+'Sets the line status to Suspended', 'status must be Active', 'can only be called once': what the
+description or the tool's section of the policy says outright beats what a verb makes one guess;
+the vocabulary's spelling wins.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
-from whilesim.world.attributes import pattern, snake, split_list
-from whilesim.world.kinds import ORDERED, Kind, branches, is_parameter, match_kind, parts_of, properties, role_of
+from whilesim.world.attributes import PolicyFacts, pattern, singular, snake, split_list
+from whilesim.world.kinds import Kind, branches, is_parameter, is_value, kind_of_key, match_kind, properties, role_of
 from whilesim.world.spec import Action
 from whilesim.world.verbs import Phrase
 
 Kinds = Mapping[str, Kind]
+Schemas = Mapping[str, Mapping[str, Any]]
 UNFOUND = "none of its arguments names the record that it changes"
 """Why a tool that should change a record is taken to make one."""
 _EMPTY = ("detail", "info", "information", "profile", "record", "data")
@@ -82,7 +88,7 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
         return make(action="get", kind="" if len(kinds) > 1 else "record", key="id", why="an id of any kind")
     if key := _key_of_read(phrase, noun, party, keys):
         kind = kinds[keys[key]]
-        by = {a: f for a in arguments if a not in keys and (f := kind.find(a))} | _nested(arguments, kind)
+        by = {a: f for a in arguments if a not in keys and (f := kind.find(a))} | kind.named_by(arguments)
         owner, shows = next((a for a in keys if a != key), ""), _shows(tool, phrase, kind)
         why = f"reads {kind.name} by {key}"
         return make(action="get", kind=kind.name, key=key, owner=owner, by=by, shows=shows, why=why)
@@ -94,17 +100,11 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
     if not noun or (asked and all(role_of(a) == "text" for a in asked) and not keys and not kinds[noun].fields):
         why = "a question, and no record it speaks of"
         return make(action="answer" if told else "get", kind="" if told else noun, why=why, guessed=True)
-    by = {a: kinds[noun].find(a) or a for a in asked} | _nested(arguments, kinds[noun])
+    by = {a: kinds[noun].find(a) or a for a in asked} | kinds[noun].named_by(arguments)
     owner, shows = next(iter(keys), ""), ("id",) if "id" in phrase.nouns else ()
     one = not arguments and not phrase.plural and "_".join(phrase.nouns) == noun
     action: Action = "find" if by else "get" if one else "list"
     return make(action=action, kind=noun, owner=owner, by=by, shows=shows, why=f"looks for {noun}")
-
-
-def _nested(arguments: Mapping[str, Mapping[str, Any]], kind: Kind) -> dict[str, str]:
-    """Return what object arguments name a record by: ``by.phone`` to its field; no period, and nothing that is not known."""
-    found = ((path, n, n if n == kind.key else kind.find(n)) for path, n, _ in parts_of(arguments))
-    return {path: field or n for path, n, field in found if field or role_of(n) not in ("word", *ORDERED)}
 
 
 def _key_of_read(phrase: Phrase, noun: str, party: str, keys: Mapping[str, str]) -> str:
@@ -146,3 +146,215 @@ def tells(field: str, name: str) -> bool:
     """Whether a field is what a narrow read speaks of: all words of one stand in the other."""
     stems, part = ({w[:5] for w in name_words(text)} for text in (field, name))
     return stems <= part or part <= stems
+
+
+def infer_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, facts: PolicyFacts) -> Deed:
+    """Read what one tool does: from its name and arguments, its description, its section of the policy, its verb."""
+    if phrase.deed in ("handoff", "compute"):
+        action: Action = "handoff" if phrase.deed == "handoff" else "compute"
+        return Deed(tool=tool.name, action=action, verb=phrase.verb, why=tool.effect_rule or f"effect {action}")
+    arguments = properties(tool)
+    if {"login", "logout"} & {phrase.verb, *phrase.nouns}:
+        session = partial(Deed, tool=tool.name, verb=phrase.verb, kind="session", why="a session's login")
+        now = {"login_status": phrase.verb != "logout"}
+        return session(action="get") if phrase.deed == "read" else session(action="change", fixed=now)
+    found = {a: kind_of_key(a, kinds) for a in arguments if arguments[a].get("type") != "array"}
+    keys = {a: kind for a, (kind, many) in found.items() if kind and not many}
+    keys |= {a: n for a in arguments if (n := own_key(a, phrase, kinds))}
+    if phrase.deed == "read":
+        return read_deed(tool, phrase, kinds, party, keys)
+    return _write(tool, phrase, kinds, party, keys, facts)
+
+
+def own_key(argument: str, phrase: Phrase, kinds: Kinds) -> str:
+    """Return the kind that an argument called ``id`` or ``key`` alone names: the one in the tool's name."""
+    noun = match_kind(phrase.nouns, kinds)
+    return noun if noun and kinds[noun].key == argument else ""
+
+
+def infer_own_deed(tool: Tool, phrase: Phrase, kinds: Kinds, agent: Iterable[Deed], facts: PolicyFacts) -> Deed | None:
+    """Read what a tool of the customer's own does where it names no record: it acts on one device, or answers the agent.
+
+    'Makes a payment for the bill that the agent has sent you' pays the record that the agent's
+    tool left waiting. None where the tool names a record by itself.
+    """
+    arguments = properties(tool)
+    if any(kind_of_key(a, kinds)[0] or own_key(a, phrase, kinds) for a in arguments):
+        return None
+    said = {singular(w.lower()) for w in re.findall(r"\w+", tool.description)} | set(phrase.nouns)
+    waits = (d for d in agent if d.after and ({d.kind} <= said or set(name_words(d.tool)[1:]) <= said))
+    asked = next(waits, None) if not arguments else None
+    make = partial(Deed, tool=tool.name, kind=asked.kind if asked else "session")
+    if asked and phrase.deed == "read":
+        return make(action="list", before=(asked.after,), why=f"shows what {asked.tool} left waiting")
+    verb = "pay" if said & {"payment", "pay"} else phrase.verb
+    if asked and verb in load_words("world_verbs")["status"]:
+        after = status_after(tool, replace(phrase, verb=verb, deed="status"), kinds[asked.kind], facts)
+        return make(action="change", verb=verb, before=(asked.after,), after=after, why=f"answers {asked.tool}")
+    if phrase.deed == "read":
+        return make(action="get", shows=shown_names(tool, phrase), why="reads the customer's own device")
+    return _change(tool, phrase, Kind(name="session", key="", single=True), "", facts, key="", owner="")
+
+
+def _target(tool: Tool, phrase: Phrase, party: str, keys: Mapping[str, str]) -> str:
+    """Return the argument that names the record a write works on; empty for none."""
+    single = [a for a in keys if not is_value(a, properties(tool)[a])]
+    others = [a for a in single if keys[a] != party] or single
+    for word in pattern("of_kind").findall(tool.description.split(".")[0]) if len(others) > 1 else ():
+        if match := [a for a in others if keys[a].split("_")[-1] == singular(word.lower())]:
+            return match[0]
+    return next((a for a in others if match_kind(phrase.nouns, [keys[a]])), next(iter(others), ""))
+
+
+def _write(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[str, str], facts: PolicyFacts) -> Deed:
+    arguments, noun = properties(tool), match_kind(phrase.nouns, kinds)
+    key = _target(tool, phrase, party, keys)
+    unnamed = bool(noun) and noun not in keys.values() and keys.get(key) == party and kinds[noun].key not in arguments
+    if unnamed and phrase.deed in ("update", "delete"):
+        return _change(tool, phrase, kinds[noun], "", facts, key="", owner=key)  # the customer's one cart
+    kind = keys.get(key, "") or (noun if noun and (arguments or phrase.deed == "delete") else "session")
+    after = status_after(tool, phrase, kinds.get(kind), facts)
+    creates = phrase.deed in ("create", "send") and not (after and keys.get(key, party) != party)
+    if noun and noun == keys.get(key) and not kinds[noun].catalogue:  # what is sent somewhere else is there already
+        creates = False
+    loose = not key and arguments and phrase.deed in ("status", "update") and not (noun and kinds[noun].single)
+    if creates or loose:
+        made = _creation(tool, phrase, kinds, party, keys, after if phrase.deed == "status" else "")
+        return made if creates else replace(made, guessed=True, why=f"{UNFOUND}, so it makes a {made.kind}")
+    parent = kinds[kind].parent if kind in kinds else ""
+    owners = {party, parent} - {kind}
+    owner = next((a for a in keys if a != key and keys[a] in owners and not is_value(a, arguments[a])), "")
+    if phrase.deed == "delete" and (key or noun) and not [a for a in arguments if a not in keys]:
+        why = f"verb {phrase.verb!r} removes"
+        return Deed(tool=tool.name, action="delete", verb=phrase.verb, kind=kind, key=key, owner=owner, why=why)
+    return _change(tool, phrase, kinds.get(kind) or Kind(name=kind, key=""), after, facts, key=key, owner=owner)
+
+
+def _creation(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[str, str], after: str) -> Deed:
+    arguments, noun = properties(tool), match_kind(phrase.nouns, kinds)
+    plain = "_".join(n for n in phrase.nouns if n not in load_words("world_nouns")["never"])
+    name = noun if noun and noun not in keys.values() else plain or phrase.verb or "entry"
+    name = f"{name}_booking" if name in kinds and kinds[name].catalogue else name
+    own = next((a for a in keys if keys[a] == name), "")
+    owner = next((a for a in keys if keys[a] == party), "") or next((a for a in keys if name in kinds and a != own), "")
+    kind = kinds.get(name) or Kind(name=name, key="")
+    body = next((a for a, s in arguments.items() if s.get("type") == "object" and not s.get("properties")), "")
+    sets = {a: kind.find(a) or a for a in arguments if a not in (owner, body)}
+    return Deed(
+        tool=tool.name, action="create", verb=phrase.verb, kind=name, key=own, owner=owner, sets=sets, body=body, after=after,
+        why=f"verb {phrase.verb!r} makes a {name}",
+    )  # fmt: skip
+
+
+def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFacts, *, key: str, owner: str) -> Deed:
+    arguments, told = properties(tool), f"{tool.description}\n{sections_of(phrase, facts)}"
+    free = [a for a in arguments if a not in (key, owner) and not is_parameter(a)]
+    about = [n for n in phrase.nouns if n not in kind.name.split("_") and n not in ("pending", "mode")]
+    targets = _targets(phrase, kind, after, told, {a: arguments[a] for a in free}, about)
+    fixed: dict[str, Any] = dict.fromkeys(pattern("records").findall(tool.description), "@now")
+    fixed |= {name: None for name in pattern("clears").findall(tool.description) if "_" in name}
+    toggles = ""
+    if phrase.deed in ("switch_on", "switch_off", "toggle"):
+        name = nearest_field(kind, about) or ("_".join([*about, "status"]) if about else kind.status or "enabled")
+        name = "_".join(phrase.nouns) if kind.single and not key and phrase.nouns else name
+        toggles = name if phrase.deed == "toggle" else ""
+        if not toggles and not (free and kind.find(free[0])):
+            fixed[name] = f"@{phrase.deed}"
+    if kind.single and not key and after:
+        fixed[f"{'_'.join(phrase.nouns) or 'session'}_status"], after = after, ""
+    if not (after or fixed or toggles or any(targets[way] for way in ("sets", "adds", "swaps"))):
+        fixed[f"last_{phrase.verb}_at"] = "@now"
+    sole = pattern("sole").search(tool.description)
+    return Deed(
+        tool=tool.name, action="change", verb=phrase.verb, kind=kind.name, key=key, owner=owner, after=after, fixed=fixed,
+        before=statuses_before(tool, phrase, kind, facts), toggles=toggles, **targets,
+        once=bool(pattern("once").search(told)), sole=spell(sole[2], kind) if sole else "", guessed=not key,
+        why="the description or the policy says the status afterwards" if after and phrase.deed != "status" else f"verb {phrase.verb!r}",
+    )  # fmt: skip
+
+
+def _targets(phrase: Phrase, kind: Kind, after: str, told: str, free: Schemas, about: Sequence[str]) -> dict[str, Any]:
+    """Return what each argument does: is written, is added, is checked, takes the place of list members."""
+    made: dict[str, dict[str, str]] = {"sets": {}, "adds": {}, "checks": {}, "swaps": {}}
+    sets, adds, checks, swaps = made.values()
+    for a, schema in free.items():
+        numeric = schema.get("type") in ("number", "integer")
+        own = kind.find(a)
+        replaces = pattern("replaces").search(str(schema.get("description")))
+        if numeric and pattern("adds").search(told[:300]) and not replaces:
+            adds[a] = nearest_field(kind, [*about, phrase.verb, *name_words(a)]) or a
+        elif numeric and (after or phrase.deed == "status") and role_of(a) == "money":
+            due = own or nearest_field(kind, ["amount", "total", "price", "balance"])
+            (checks if due else sets)[a] = due or f"{phrase.verb}_{a}"
+        elif after and phrase.deed != "update" and not own:
+            sets[a] = f"{singular(phrase.verb)}_{a}"
+        else:
+            bare = len(free) == 1 and about and role_of(a) == "word" and a not in about and "_" not in a
+            sets[a] = own or ("_".join(about) if bare else a.removeprefix("new_"))
+    for a in [a for a in sets if phrase.deed == "update" and a.startswith("new_") and a[4:] in sets]:
+        if listed := _list_of(kind, a):
+            swaps[a] = listed
+            del sets[a], sets[a[4:]]
+    return made
+
+
+def _list_of(kind: Kind, argument: str) -> str:
+    noun = kind_of_key(argument, {f.link: kind for f in kind.fields.values()})[0]
+    return next((n for n, f in kind.fields.items() if noun and f.role == "links" and f.link == noun), "")
+
+
+def nearest_field(kind: Kind, about: Sequence[str]) -> str:
+    """Return the field that shares most words with a phrase; empty when none shares any."""
+    stems = {w[:5] for w in about if len(w) > 1}
+    plain = {f: name_words(f) for f in kind.fields if not kind.fields[f].link}
+    best = max(((len(stems & {w[:5] for w in ws}), -len(ws), f) for f, ws in plain.items()), default=(0, 0, ""))
+    return best[2] if best[0] else ""
+
+
+def status_after(tool: Tool, phrase: Phrase, kind: Kind | None, facts: PolicyFacts) -> str:
+    """Return the status after a write: as the description says, then the policy, then the verb; empty for none."""
+    for text in (tool.description, sections_of(phrase, facts)):
+        if found := pattern("after").search(text):
+            return spell((found["a"] or found["b"] or found["c"]).strip(), kind)
+    if phrase.deed != "status":
+        return ""
+    word: str = load_words("world_verbs")["status"][phrase.verb]
+    options = kind.statuses if kind else ()
+    word_alike = (o for o in options if o.lower()[:5] == word[:5])
+    verb_alike = (o for o in options if o.lower().startswith(phrase.verb[:4]))
+    titled = bool(options) and all(o[:1].isupper() for o in options)
+    spelled = word.title() if titled else word.replace(" ", "_") if any("_" in o for o in options) else word
+    return [*word_alike, *verb_alike, spelled][0]
+
+
+def spell(value: str, kind: Kind | None) -> str:
+    """Return a status in the spelling of the vocabulary."""
+    options = kind.statuses if kind else ()
+    plain = re.sub(r"[_\s]+", " ", value).strip(" '\"").lower()
+    same = (o for o in options if re.sub(r"[_\s]+", " ", o).lower() == plain)
+    return next(same, plain if options else value.strip())
+
+
+def statuses_before(tool: Tool, phrase: Phrase, kind: Kind, facts: PolicyFacts) -> tuple[str, ...]:
+    """Return the statuses that the description, then the tool's name, then its policy section ask for; empty for any."""
+    options = kind.statuses
+    for text in (tool.description, sections_of(phrase, facts)):
+        for found in pattern("before").finditer(text):
+            listed = re.split(r", | or | and ", found["list"])
+            if spelled := tuple(s for o in listed if (s := spell(o.strip(" '\"*"), kind)) in options):
+                return spelled
+        before = rf"\b(?:an?|some \w+ of a) {{}} {kind.name}\b"
+        said = text[:120].lower()
+        spoken = [(o, re.escape(o.lower())) for o in options]
+        if named := tuple(o for o, w in spoken if re.search(before.format(w), said) or o.lower() in phrase.nouns):
+            return named
+    return ()
+
+
+def sections_of(phrase: Phrase, facts: PolicyFacts) -> str:
+    """Return the bodies of the policy sections whose heading says what the tool's name says."""
+    said = {w[:6] for w in (phrase.verb, *phrase.nouns)}
+    if phrase.verb in ("update", "change", "edit"):
+        said.add("modify")
+    heads = [(body, [singular(w.lower())[:6] for w in name_words(heading)]) for heading, body in facts.sections]
+    return "\n".join(body for body, words in heads if len(words) > 1 and said.issuperset(words))

@@ -15,11 +15,11 @@ from whilesim.situations.tools import Tool
 from whilesim.world.attributes import Attribute, PolicyFacts, singular, snake
 from whilesim.world.kinds import Field, Kind, is_value, key_noun, match_kind, properties, role_of, walk_schemas
 from whilesim.world.spec import WorldSpec
-from whilesim.world.verbs import Phrase
+from whilesim.world.verbs import Phrases
 
 
 def infer_kinds(
-    tools: Sequence[Tool], phrases: Mapping[str, Phrase], facts: PolicyFacts, spec: WorldSpec
+    tools: Sequence[Tool], phrases: Phrases, facts: PolicyFacts, spec: WorldSpec
 ) -> tuple[dict[str, Kind], str]:
     """Return the kinds by name, and which of them is the party (empty for none)."""
     method = any(k.startswith("payment_method") for k in (*facts.options, *facts.attributes))
@@ -58,7 +58,7 @@ def _keys(tools: Sequence[Tool], spec: WorldSpec, *, method: bool) -> dict[str, 
     return {n: (best[n], f"argument {n} in {sum(c.values())} tool(s)") for n, c in votes.items()}
 
 
-def _nouns(tools: Iterable[Tool], phrases: Mapping[str, Phrase], known: set[str]) -> list[str]:
+def _nouns(tools: Iterable[Tool], phrases: Phrases, known: set[str]) -> list[str]:
     """Objects of tool names that no key argument tells of: what is created, listed or searched."""
     never = set(load_words("world_nouns")["never"])
     found: list[str] = []
@@ -78,15 +78,14 @@ def _nouns(tools: Iterable[Tool], phrases: Mapping[str, Phrase], known: set[str]
     return found
 
 
-def _party(tools: Sequence[Tool], phrases: Mapping[str, Phrase], facts: PolicyFacts, names: Iterable[str]) -> str:
+def _party(tools: Sequence[Tool], phrases: Phrases, facts: PolicyFacts, names: Iterable[str]) -> str:
     votes: Counter[str] = Counter()
-    candidates = load_words("world_nouns")["party"]
     for tool in tools:
         votes.update(dict.fromkeys((key_noun(name)[0] for name in properties(tool)), 3))
-        votes.update(n for n in phrases[tool.name].nouns)
+        votes.update(phrases[tool.name].nouns)
     votes.update(dict.fromkeys(facts.attributes, 3))
-    ranked = [(votes[c], -i, c) for i, c in enumerate(candidates) if c in names and votes[c]]
-    return max(ranked)[2] if ranked else ""
+    known = [noun for noun in load_words("world_nouns")["party"] if noun in names and votes[noun]]
+    return max(known, key=votes.__getitem__, default="")
 
 
 def _policy_fields(kind: Kind, told: Sequence[Attribute], plural_of: Mapping[str, str]) -> dict[str, Field]:
@@ -99,12 +98,10 @@ def _policy_fields(kind: Kind, told: Sequence[Attribute], plural_of: Mapping[str
         target = plural_of.get("_".join([*parts[:-1], singular(parts[-1])]), "")
         if noun == kind.name:
             continue
-        link = noun
-        if target and target != kind.name and (singular(parts[-1]) != parts[-1] or name.endswith("info")):
-            link, many = target, True
-        if link:
-            nullable = attribute.nullable and link == noun
-            fields[name] = Field(name=name, role="links" if many else "link", link=link, nullable=nullable, why=why)
+        several = target not in ("", kind.name) and (singular(parts[-1]) != parts[-1] or name.endswith("info"))
+        if link := target if several else noun:
+            role, nullable = "links" if many or several else "link", attribute.nullable and link == noun
+            fields[name] = Field(name=name, role=role, link=link, nullable=nullable, why=why)
             continue
         inner, options, nullable = tuple(_inner(i, why) for i in attribute.inner), attribute.options, attribute.nullable
         role = "choice" if options else "group" if inner else "count" if attribute.number else role_of(name)

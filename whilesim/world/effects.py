@@ -167,9 +167,8 @@ class Effects:
             raise self._refusal("positive", deed, wrong[0])
         owner = ""
         if above := self.model.kinds.get(kind.parent):
-            first = next(iter(self.shelf.records[above.name]), "")
-            owner = self.shelf.key(above.name, arguments.get(deed.owner or above.key, ""))
-            owner = owner or (self.shelf.party if above.name == self.model.party else first)
+            owners = [self.shelf.party] if above.name == self.model.party else [*self.shelf.records[above.name]]
+            owner = self.shelf.key(above.name, arguments.get(deed.owner or above.key, "")) or next(iter(owners), "")
         made = len(self.shelf.records[deed.kind]) + self.shelf.gone
         told = {t: arguments[a] for a, t in deed.sets.items() if a in arguments}
         given = {**{t: v for t, v in told.items() if "." not in t}, **body, **({kind.key: named} if named else {})}

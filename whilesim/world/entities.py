@@ -13,7 +13,7 @@ from whilesim.core.text import name_words
 from whilesim.situations.policy import Policy
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, read_policy_facts
-from whilesim.world.deeds import Deed, Kinds, tells
+from whilesim.world.deeds import Deed, Kinds, infer_deed, infer_own_deed, tells
 from whilesim.world.discovery import infer_kinds
 from whilesim.world.kinds import (
     BUNDLES,
@@ -26,7 +26,6 @@ from whilesim.world.kinds import (
     kind_of_key,
     mappings,
     match_kind,
-    merge,
     parts_of,
     properties,
     role_of,
@@ -34,8 +33,7 @@ from whilesim.world.kinds import (
 )
 from whilesim.world.model import WorldModel
 from whilesim.world.spec import WorldSpec
-from whilesim.world.verbs import Phrase, read_name
-from whilesim.world.writes import infer_deed, infer_own_deed
+from whilesim.world.verbs import Phrases, read_name
 
 _NOW = datetime(2026, 3, 2, 10, 0)
 
@@ -59,7 +57,7 @@ def infer_world(
     deeds: dict[str, Deed] = {}
     for tool in sorted(tools, key=lambda t: (t.name in own, t.effect == "write")):  # reads show how writes spell it
         phrase = phrases[tool.name]
-        mine = infer_own_deed(tool, phrase, kinds, deeds, facts) if tool.name in own else None
+        mine = infer_own_deed(tool, phrase, kinds, deeds.values(), facts) if tool.name in own else None
         deeds[tool.name] = deed = _spec_deed(mine or infer_deed(tool, phrase, kinds, party, facts), spec)
         if deed.kind and deed.kind not in kinds:
             kinds[deed.kind] = _settle(Kind(name=deed.kind, key=f"{deed.kind}_id", why=deed.why), party, facts)
@@ -98,7 +96,7 @@ def _told(tool: Tool, spec: WorldSpec) -> Tool:
     return replace(tool, examples=(*([(p[0], p[1]) for p in given] if paired else [({}, given)]), *tool.examples))
 
 
-def _own_keys(kinds: Kinds, tools: Sequence[Tool], phrases: Mapping[str, Phrase], party: str) -> dict[str, Kind]:
+def _own_keys(kinds: Kinds, tools: Sequence[Tool], phrases: Phrases, party: str) -> dict[str, Kind]:
     """Key a kind by the id argument that its own tools share, else by ``id``, ``key`` or ``name`` where they do.
 
     A kind of which nothing is known but such an argument (the confirmation of a confirmation code) is no other kind.
@@ -172,14 +170,13 @@ def _asked(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
             loose = (new.type == "object" and not new.inner) or target in BUNDLES  # is merged into the record
             if not loose and not target.endswith(("_to_add", "_to_remove")):
                 new = replace(new, name=target, nullable=late and target not in fields)
-                fields[target] = merge(fields.get(target), new)
+                fields[target] = fields[target].joined(new) if target in fields else new
     for argument, target in ((a, t) for a, t in deed.by.items() if t != kind.key):
         if "." in target and target.partition(".")[0] in fields:
             fields = _with_part(fields, target, given[argument])
-        elif target in fields:
-            fields[target] = merge(fields[target], given[argument])
-        elif given[argument].role != "text":
-            fields[target] = replace(given[argument], name=target)
+        elif target in fields or given[argument].role != "text":
+            new = replace(given[argument], name=target)
+            fields[target] = fields[target].joined(new) if target in fields else new
     return replace(kind, fields=fields)
 
 
@@ -369,15 +366,12 @@ def _keyed(kind: Kind, shown: Mapping[str, Sequence[Field]], party: str) -> Kind
 def _spec_deed(deed: Deed, spec: WorldSpec) -> Deed:
     told, words = (spec.tools or {}).get(deed.tool, {}), {"entity": "kind", "post": "after"}
     changes = {words.get(w, w): told[w] for w in ("action", "entity", "post", "sets") if w in told}
-    if "pre" in told:
-        changes["before"] = tuple(map(str, told["pre"]))
+    changes |= {"before": tuple(map(str, told["pre"]))} if "pre" in told else {}
     return replace(deed, **changes, why="as the spec says", guessed=False) if changes else deed
 
 
 def _spec_kind(kind: Kind, spec: WorldSpec) -> Kind:
-    told, why = (spec.entities or {}).get(kind.name), "as the spec says"
-    if told is None:
-        return kind
+    told, why = (spec.entities or {}).get(kind.name, {}), "as the spec says"
     fields, status = dict(kind.fields), kind.status or ("status" if told.get("status") else "")
     for name, value in (told.get("fields") or {}).items():
         link = str(value).removesuffix("[]") if str(value).endswith("[]") else ""

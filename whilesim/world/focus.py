@@ -19,7 +19,7 @@ from whilesim.world.arguments import USUAL, Maker
 from whilesim.world.dates import add_note
 from whilesim.world.deeds import Deed
 from whilesim.world.effects import Effects, Refusal
-from whilesim.world.kinds import BUNDLES, TELLING, Row, is_value, kind_of_key, properties, role_of
+from whilesim.world.kinds import BUNDLES, TELLING, Row, is_value, kind_of_key, role_of
 from whilesim.world.lookups import Shelf
 from whilesim.world.records import rotate
 from whilesim.world.values import Draw, person_of
@@ -88,8 +88,8 @@ def _object(shelf: Shelf, deed: Deed, name: str, facts: Mapping[str, str], spoke
         return "my request"
     if deed.kind == shelf.model.party:
         return "my account"
-    mine = "the" if shelf.model.kinds[deed.kind].catalogue else "my"
-    return f"{mine} {name} {facts[spoken]}" if spoken in facts and deed.key else f"{mine} {name}"
+    named = f"{'the' if shelf.model.kinds[deed.kind].catalogue else 'my'} {name}"
+    return f"{named} {facts[spoken]}" if spoken in facts and deed.key else named
 
 
 def _focal(shelf: Shelf, deed: Deed, seed: int) -> str:
@@ -107,7 +107,7 @@ def _party_of(shelf: Shelf, deed: Deed, key: str, seed: int) -> str:
     parties = list(shelf.records.get(shelf.model.party, {}))
     if not parties or (owner := shelf.owner(deed.kind, key)):
         return owner if parties else ""
-    named = {kind_of_key(a, shelf.model.kinds)[0] for a in properties(shelf.model.tools[deed.tool])}
+    named = {kind_of_key(a, shelf.model.kinds)[0] for a in shelf.model.arguments(deed.tool)}
     owners = [set(shelf.owners(kind).values()) for kind in named - {"", shelf.model.party}]
     fits = [p for p in parties if all(p in has for has in owners if any(has))]
     return pick(fits or parties, seed, "party")
@@ -128,7 +128,7 @@ def _facts(shelf: Shelf, deed: Deed, key: str, party: str, arguments: Mapping[st
             facts |= {f"{new}{_plain(part)}": _say(inner) for part, inner in parts}
             if kind and not many and (named := shelf.records[kind].get(str(value), {}).get("name")):
                 facts[f"{new}{kind.replace('_', ' ')}"] = str(named)
-    asked = {kind_of_key(a, model.kinds)[0] for t in model.tools.values() for a in properties(t)}
+    asked = {kind_of_key(a, model.kinds)[0] for tool in model.tools for a in model.arguments(tool)}
     if party and model.party in asked and deed.kind != model.party:
         facts.setdefault(f"{model.party.replace('_', ' ')} id", party)
     if key in shelf.records.get(deed.kind, {}) and deed.kind != model.party:
@@ -182,11 +182,10 @@ def _identity(shelf: Shelf, party: str, record: Row, seed: int) -> dict[str, str
 def _about(shelf: Shelf, kind: str, key: str, arguments: Row) -> dict[str, Any]:
     """Return a record with what those say that it, or the call, points at, as far as it does not say it itself."""
     records, record = shelf.records, shelf.records.get(kind, {}).get(key, {})
-    said = [*arguments.items(), *record.items()]
-    linked = ((kind_of_key(name, shelf.model.kinds)[0], str(value)) for name, value in said)
     found: dict[str, Any] = {}
-    for other, named in linked:
-        found |= records.get(other, {}).get(named, {}) if other != kind else {}
+    for name, value in (*arguments.items(), *record.items()):
+        other = kind_of_key(name, shelf.model.kinds)[0]
+        found |= records.get(other, {}).get(str(value), {}) if other != kind else {}
     return {**found, **record}
 
 

@@ -66,6 +66,14 @@ class Field:
         parts = self.role == "group" and any(role_of(i.name) in _ADDRESS for i in self.inner)
         return not self.link and self.type != "string" and (self.role == "address" or parts)
 
+    def joined(self, new: Field) -> Field:
+        """Return what two sources say of one field; a schema's spelling of the options wins."""
+        strong = new if new.type and not self.type else self
+        role = new.role if self.role == "word" or (new.role == "choice" and not self.link) or new.inner else self.role
+        names = ("type", "example", "seen", "link", "inner")
+        rest = {n: getattr(self, n) or getattr(new, n) for n in names} | {"schema": {**new.schema, **self.schema}}
+        return replace(self, role=role, options=strong.options or self.options or new.options, **rest)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
@@ -136,6 +144,11 @@ class Kind:
         word = next((w for w in parts[:1] + parts[-1:] if w in sides), "") if argument not in self.fields else ""
         rest = "_".join(w for w in parts if w != word)
         return (sides[word], self.find(rest) or rest) if word and role_of(rest) in ORDERED else ("", "")
+
+    def named_by(self, arguments: Mapping[str, Row]) -> dict[str, str]:
+        """Return what object arguments name a record by: ``by.phone`` to its field; no period, and nothing that is not known."""
+        found = ((path, n, n if n == self.key else self.find(n)) for path, n, _ in parts_of(arguments))
+        return {path: field or n for path, n, field in found if field or role_of(n) not in ("word", *ORDERED)}
 
 
 def kind_of_key(argument: str, kinds: Mapping[str, Kind]) -> tuple[str, bool]:
@@ -316,17 +329,6 @@ def example_of(schema: Mapping[str, Any]) -> str:
     if not found and (told := pattern("example").search(str(schema.get("description", "")))):
         found = told[1].strip()
     return A_CODE if MADE_UP.search(found) else found
-
-
-def merge(old: Field | None, new: Field) -> Field:
-    """Join what two sources say of one field; a schema's spelling of the options wins."""
-    if old is None:
-        return new
-    strong = new if new.type and not old.type else old
-    role = new.role if old.role == "word" or (new.role == "choice" and not old.link) or new.inner else old.role
-    names = ("type", "example", "seen", "link", "inner")
-    rest = {n: getattr(old, n) or getattr(new, n) for n in names} | {"schema": {**new.schema, **old.schema}}
-    return replace(old, role=role, options=strong.options or old.options or new.options, **rest)
 
 
 @lru_cache(maxsize=4096)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -78,17 +78,12 @@ class Shelf(Store):
                 shown[field] = [self._brief(linked, str(k)) for k in record[field]]
                 if prices := [p for row in shown[field] if is_number(p := row.get("price"))]:
                     shown.setdefault("total", round(sum(prices), 2))
-        for late in ("updated_at", "notes"):
-            if late in shown:
-                shown[late] = shown.pop(late)
-        return shown
+        return shown | {late: shown.pop(late) for late in ("updated_at", "notes") if late in shown}
 
     def _brief(self, name: str, key: str) -> dict[str, Any]:
         """Return a shared record in brief, with the name of what it is a variant of."""
         kind = self.model.kinds[name]
-        record = self.records[name].get(key)
-        if record is None:
-            return {kind.key: key}
+        record = self.records[name].get(key, {kind.key: key})
         above = self.model.kinds.get(kind.parent)
         parent = self.records[above.name].get(str(record.get(above.key)), {}) if above else {}
         named = {"name": parent["name"]} if "name" in parent and "name" not in record else {}
@@ -118,11 +113,9 @@ class Shelf(Store):
         by = {field: value for field, value in said.items() if value not in (None, "", "None", "all")}
         if kind.catalogue:  # what is on sale answers every question in words of one's own
             by = {field: v for field, v in by.items() if role_of(field) != "text"}
-        pool: Iterable[str] = self.records[name]
-        if deed.owner and deed.owner in arguments:
-            parent, _ = kind_of_key(deed.owner, self.model.kinds)
-            if parent and parent == kind.parent:
-                pool = self.children(name, parent, self.key(parent, arguments[deed.owner]))
+        parent = kind_of_key(deed.owner, self.model.kinds)[0] if deed.owner in arguments else ""
+        owner = self.key(parent, arguments[deed.owner]) if parent and parent == kind.parent else None
+        pool = self.records[name] if owner is None else self.children(name, parent, owner)
         found = [k for k in pool if all(self._has(name, self.records[name][k], *each) for each in by.items())]
         found = [k for k in found if _within(kind, self.records[name][k], arguments)]
         if deed.before:
@@ -229,12 +222,10 @@ def _within(kind: Kind, record: Row, arguments: Mapping[str, Any]) -> bool:
     """Whether a record's amounts and dates are within the bounds that a search gives."""
     for argument, bound in arguments.items():
         side, field = kind.bound(argument)
-        low, high = (bound, record.get(field)) if side == "least" else (record.get(field), bound)
-        if not side:
-            continue
-        if is_number(low) and is_number(high) and low > high:
-            return False
-        if isinstance(low, str) and isinstance(high, str) and low[:10] > high[:10]:
+        ends: tuple[Any, Any] = (bound, record.get(field)) if side == "least" else (record.get(field), bound)
+        low, high = (end[:10] if isinstance(end, str) else end for end in ends)
+        alike = all(map(is_number, ends)) or all(isinstance(end, str) for end in ends)
+        if side and alike and low > high:
             return False
     return True
 

@@ -60,21 +60,16 @@ class World(Protocol):
         ...
 
 
-class Voice:
-    """How one world words its errors."""
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self._shape = pick(load_words("world_errors")["shapes"], seed, "error shape")
-
-    def say(self, problem: str, **values: Any) -> str:
-        """Return an error as this world's API would send it."""
-        words = load_words("world_errors")
-        kind = str(values.get("kind", "record")).replace("_", " ")
-        party = str(values.get("party", "customer")).replace("_", " ")
-        told = {"field": "id", "value": "", **values, "party": party, "kind": kind, "Kind": kind.capitalize()}
-        text = " ".join(pick(words[problem], self._seed, "error", problem).format(**told).split())
-        return str(self._shape).format(text=text, quoted=dumps(text), code=words["codes"][problem])
+def word_error(seed: int, problem: str, **values: Any) -> str:
+    """Return an error as a world's API would send it; each world, by its seed, words and shapes its errors in its own way."""
+    words = load_words("world_errors")
+    kind, party = (
+        str(values.get(n, usual)).replace("_", " ") for n, usual in (("kind", "record"), ("party", "customer"))
+    )
+    told = {"field": "id", "value": "", **values, "party": party, "kind": kind, "Kind": kind.capitalize()}
+    text = " ".join(pick(words[problem], seed, "error", problem).format(**told).split())
+    shape = str(pick(words["shapes"], seed, "error shape"))
+    return shape.format(text=text, quoted=dumps(text), code=words["codes"][problem])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +112,12 @@ def plan_faults(values: Mapping[str, str], seed: int, *, readable: bool) -> Faul
 
 def garble(reply: str, seed: int, count: int) -> str:
     """Return a reply that arrived broken: cut off, empty, in another envelope, or not the tool's at all."""
-    kinds = ["html", "empty", "null", "envelope"]
+    page, envelope = pick(load_words("world_errors")["html"], seed, "html"), {"data": None, "meta": {"count": 0}}
+    broken = [str(page), "", "null", dumps(envelope)]
     if len(reply) > 30 and reply[:1] in "{[":
-        kinds += ["cut", "cut", "separators"]
-    kind = pick(kinds, seed, "malformed", count)
-    if kind == "html":
-        return str(pick(load_words("world_errors")["html"], seed, "html"))
-    if kind == "cut":
-        return reply[: len(reply) // 4 + derive(seed, "cut", count) % (len(reply) // 2)]
-    if kind == "separators":
-        return reply.replace('": ', '" ', 2).replace(", ", " ", 1)
-    return {"empty": "", "null": "null", "envelope": dumps({"data": None, "meta": {"count": 0}})}[kind]
+        cut = reply[: len(reply) // 4 + derive(seed, "cut", count) % (len(reply) // 2)]
+        broken += [cut, cut, reply.replace('": ', '" ', 2).replace(", ", " ", 1)]
+    return pick(broken, seed, "malformed", count)
 
 
 class MockWorld:
@@ -155,7 +145,6 @@ class MockWorld:
         self._agent, self._customer = {t.name for t in agent}, {t.name for t in customer}
         values = dict(situation.values) if isinstance(situation, Situation) else dict(situation or {})
         self._seed = derive(seed, "world", situation.id if isinstance(situation, Situation) else "")
-        self._voice = Voice(self._seed)
         self._shelf = Shelf(model, build_records(model, self._seed), self._seed)
         self._effects = Effects(self._shelf)
         self._faults, self.focus, self._old = _set_up(self._shelf, values, agent, self._seed)
@@ -189,26 +178,26 @@ class MockWorld:
 
     def _answer(self, name: str, given: dict[str, Any] | None, known: set[str]) -> tuple[str, bool, tuple[Change, ...]]:
         if name not in known:
-            return self._voice.say("unknown_tool", name=name), True, ()
+            return word_error(self._seed, "unknown_tool", name=name), True, ()
         if given is None:
-            return self._voice.say("not_json"), True, ()
+            return word_error(self._seed, "not_json"), True, ()
         if wrong := check_of(self.model, name)(given):
-            return self._voice.say("invalid", field=wrong[0], detail=wrong[1]), True, ()
+            return word_error(self._seed, "invalid", field=wrong[0], detail=wrong[1]), True, ()
         count = self._counts.get(name, 0)
         self._counts[name] = count + 1
         met = self._faults.at(name, count) if name in self._agent else "success"
         if met in ("timeout", "permission_denied") and not self._faults.applied:
-            return self._voice.say("timeout" if met == "timeout" else "permission"), True, ()
+            return word_error(self._seed, "timeout" if met == "timeout" else "permission"), True, ()
         try:
             result = self._effects.run(self.model.deeds[name], given)
         except Refusal as refused:
-            return self._voice.say(refused.problem, **refused.values), True, ()
+            return word_error(self._seed, refused.problem, **refused.values), True, ()
         changes, old = tuple(self._effects.changes), self._old if met == "stale" else None
         if old and isinstance(result, dict) and result.get(old[0]) == old[1]:
             result |= {f: v for f, v in old[2].items() if f in result}
         reply = shape_reply(self.model, self._seed, name, result, given)
         if met == "timeout":
-            return self._voice.say("timeout"), True, changes
+            return word_error(self._seed, "timeout"), True, changes
         if met == "malformed":
             return garble(reply, self._seed, count), True, changes
         return reply, False, changes

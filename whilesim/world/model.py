@@ -11,7 +11,7 @@ from whilesim.situations.axes import Rule
 from whilesim.situations.tools import Tool
 from whilesim.world.deeds import UNFOUND, Deed
 from whilesim.world.fitting import allows, fit
-from whilesim.world.kinds import TELLING, Kind, properties
+from whilesim.world.kinds import TELLING, Kind, Row, properties
 from whilesim.world.spec import WorldSpec
 
 
@@ -63,6 +63,10 @@ class WorldModel:
         apart = told and deed.key and self.listable(deed.kind) and deed.action in ("get", "change", "delete")
         return state == "duplicate" and not apart
 
+    def arguments(self, tool: str) -> dict[str, Row]:
+        """Return a tool's arguments and their schemas."""
+        return properties(self.tools[tool])
+
     def listable(self, kind: str) -> bool:
         """Whether an agent that knows who the customer is can find the customer's records of a kind."""
         if kind not in self.kinds or not self.party or kind == self.party:
@@ -81,7 +85,7 @@ class WorldModel:
         """Return what a user should hear of: tools whose records cannot be found, arguments that nothing is allowed for."""
         told = "{}: {}. Name the key where there is one: WorldSpec(entities={{KIND: {{'key': ARGUMENT}}}})"
         lost = (told.format(d.tool, d.why) for d in self.deeds.values() if d.why.startswith(UNFOUND))
-        given = ((t.name, a, s) for t in self.tools.values() for a, s in properties(t).items())
+        given = ((tool, a, s) for tool in self.tools for a, s in self.arguments(tool).items())
         told_of = "{}: no value was found that the schema of {!r} allows: its right call is refused. Give examples in the schema"
         return (*lost, *(told_of.format(t, a) for t, a, s in given if not allows(s, fit("", s, 0, a))))
 

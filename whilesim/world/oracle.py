@@ -102,7 +102,8 @@ def build_oracle(
             oracle = _widen(oracle, _opened(other), no)
         elif not kept:
             oracle = _forbid(oracle, other, focus.tool, no)
-    return _with_clause(_with_stance(oracle, values), clause, applies, focus.tool, handoffs, bears=clause in mine)
+    oracle = _with_stance(oracle, values)
+    return _with_clause(oracle, clause, applies, focus.tool, handoffs, bears=clause in mine) if clause else oracle
 
 
 def _of_world(
@@ -237,10 +238,8 @@ def _stops_all(clause: Clause, clauses: Sequence[Clause]) -> bool:
 
 
 def _with_clause(
-    oracle: Oracle, clause: Clause | None, applies: Applies, tool: str, handoffs: Sequence[str], *, bears: bool
+    oracle: Oracle, clause: Clause, applies: Applies, tool: str, handoffs: Sequence[str], *, bears: bool
 ) -> Oracle:
-    if clause is None:
-        return oracle
     no = _ends("refused", "handed_off" if handoffs else "")
     if clause.kind == "handoff" and applies == "yes" and handoffs:
         person = CallRule(name=handoffs[0], instead=tuple(handoffs[1:]))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -29,7 +28,8 @@ _NOTHING: Row = MappingProxyType({})
 _MANY = 30
 """Kinds of record in a world from which on it holds fewer of each."""
 
-Records = dict[str, dict[str, dict[str, Any]]]
+Record = dict[str, Any]
+Records = dict[str, dict[str, Record]]
 
 
 def build_records(model: WorldModel, seed: int) -> Records:
@@ -91,7 +91,7 @@ class Store:
         key = given.get(kind.key) or key_of(kind, draw, person if kind.name == model.party else {}, rows)
         if kind.key and str(key) in rows and kind.key not in given:
             return str(key)  # of the keys that its schema allows none is left
-        record: dict[str, Any] = {kind.key: key} if kind.key else {}
+        record: Record = {kind.key: key} if kind.key else {}
         above: Row = {}
         if owner := model.kinds.get(kind.parent):
             above = self.records[kind.parent].get(parent, {})
@@ -131,7 +131,7 @@ class Store:
         return key
 
     def fill_links(
-        self, kind: Kind, index: int, record: dict[str, Any], unlike: Row = _NOTHING, given: Sequence[str] = ()
+        self, kind: Kind, index: int, record: Record, unlike: Row = _NOTHING, given: Sequence[str] = ()
     ) -> None:
         """Point at records that exist, the owner's own where the kind has an owner; what is given stays as it is.
 
@@ -162,7 +162,7 @@ class Store:
         if not given:
             self.repeat_own(kind, record)
 
-    def repeat_own(self, kind: Kind, record: dict[str, Any]) -> None:
+    def repeat_own(self, kind: Kind, record: Record) -> None:
         """Fill what repeats the record's own: the items of a shipment, the payments of an order, what all of it costs."""
         lists = {f.link: f.name for f in kind.fields.values() if f.role == "links" and f.name in record}
         costs = [self.records[k].get(str(v), {}).get("price") for k, f in lists.items() for v in record[f]]
@@ -223,7 +223,7 @@ class Store:
             after = str(rows[key].get("date", ""))
         return found
 
-    def follow(self, told: Field, rows: list[Any], record: dict[str, Any], choices: Row) -> None:
+    def follow(self, told: Field, rows: list[Any], record: Record, choices: Row) -> None:
         """Let a record, or a call, say what its rows say: where the first leg starts, and whether there is one back.
 
         Legs that are no records themselves are made to lead from where the record starts to where it ends.
@@ -242,8 +242,8 @@ class Store:
             start, end, via = record.get(ends[0]), record.get(ends[1]), rows[0][ends[1]]
             del rows[1 if via in (start, end) else len(rows) :]
             rows[0][ends[0]], rows[-1][ends[1]] = start or rows[0][ends[0]], end or rows[-1][ends[1]]
-            for earlier, later in pairwise(rows):
-                later[ends[0]] = earlier[ends[1]]
+            for at in range(1, len(rows)):
+                rows[at][ends[0]] = rows[at - 1][ends[1]]
             timetable(rows, [i.name for i in told.inner if i.role == "time"], derive(self.seed, "clock", repr(rows)))
 
 
@@ -267,7 +267,7 @@ def _home(kind: Kind) -> str:
     return next((f.name for f in kind.fields.values() if f.is_address), "")
 
 
-def agree(kind: Kind, record: dict[str, Any], above: Row, draw: Draw) -> None:
+def agree(kind: Kind, record: Record, above: Row, draw: Draw) -> None:
     """Make the parts of one record agree with one another, and with what the record above says under the same name."""
     called = str(record.get("name") or above.get("name"))
     for told in kind.fields.values():
@@ -289,7 +289,7 @@ def agree(kind: Kind, record: dict[str, Any], above: Row, draw: Draw) -> None:
     raise_totals(record)
 
 
-def add_up(kind: Kind, record: dict[str, Any], bought: float | None = None) -> None:
+def add_up(kind: Kind, record: Record, bought: float | None = None) -> None:
     """Let a total be the sum of its parts: what was bought, or else the record's own lines, and taxes and fees."""
     money = [f for f in kind.fields.values() if f.role in ("money", "small") and is_number(record.get(f.name))]
     extra = {f.name: record[f.name] for f in money if _says(f.name, "extra")}
@@ -323,7 +323,7 @@ def _signed(parts: Mapping[str, float]) -> float:
     return round(sum(-v if _says(n, "less") else v for n, v in parts.items()), 2)
 
 
-def _amount(told: Field, row: dict[str, Any]) -> float:
+def _amount(told: Field, row: Record) -> float:
     """Return what one line comes to, and let its own total say so."""
     money = [i.name for i in told.inner if i.role == "money" and is_number(row.get(i.name))]
     price = next((n for n in money if "price" in n), "")

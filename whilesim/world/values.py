@@ -279,11 +279,9 @@ def _usual_range(told: Field, draw: Draw) -> list[int]:
 
 
 def _count(told: Field, draw: Draw) -> int:
-    if "limit" in told.name:
-        return 5 * between(1, 10, *draw.at(told.name))
-    if "age" in told.name.split("_"):
-        return between(30, 79, *draw.at(told.name))
-    return between(1, 3 if re.search("bag|quantity|passenger|guest", told.name) else 12, *draw.at(told.name))
+    most = 10 if "limit" in told.name else 3 if re.search("bag|quantity|passenger|guest", told.name) else 12
+    low, high = (30, 79) if "age" in told.name.split("_") and "limit" not in told.name else (1, most)
+    return between(low, high, *draw.at(told.name)) * (5 if "limit" in told.name else 1)
 
 
 def names_of(kind: str) -> list[str]:
@@ -340,8 +338,7 @@ def _date(told: Field, draw: Draw) -> str:
     if told.role == "expiry" and not ISO.match(told.example):
         return f"{1 + number % 12:02d}/{draw.now.year + 1 + number % 4}"
     ahead = told.role in ("future", "expiry") or bool(_AHEAD & {told.name, *re.split("[/_]", draw.kind)})
-    ahead = ahead and not happened(told.name)
-    days = 2 + number % 24 if ahead else -2 - number % 59
+    days = 2 + number % 24 if ahead and not happened(told.name) else -2 - number % 59
     moment = draw.now + timedelta(days=days, minutes=-1 - number % 700)
     return moment.isoformat(" ", "seconds") if told.role == "moment" else moment.date().isoformat()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -26,6 +27,7 @@ class Phrase:
     plural: bool
 
 
+Phrases = Mapping[str, Phrase]
 _NO_VERBS = ("", "is", "are", "this", "the", "it", "an", "you", "for", "when")
 
 
