@@ -127,7 +127,8 @@ def _attributes(bullet: str) -> Iterator[Attribute]:
 def _read_options(line: str, heading: str, options: dict[str, tuple[str, ...]]) -> None:
     plain = pattern("bullet").sub(lambda m: m["text"], line).strip()
     if found := pattern("there_are").match(plain):
-        phrase = re.sub(r"\b(status|level)s? types?\W*$", r"\1", f"{found['of'] or ''} {found['phrase']}".lower())
+        named = f"{found['of'] or ''} {found['phrase']}".lower()
+        phrase = re.sub(r"(?<![^\W_])(status|level)s?[\W_]+types?\W*$", r"\1", named)
     elif found := pattern("can_be").match(plain):
         phrase = found["phrase"] or f"{found['noun']} {found['field']}"
     if found and (values := split_list(found["list"])):

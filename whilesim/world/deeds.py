@@ -292,15 +292,11 @@ def _targets(phrase: Phrase, kind: Kind, after: str, told: str, free: Schemas, a
             bare = len(free) == 1 and about and role_of(a) == "word" and a not in about and "_" not in a
             sets[a] = own or ("_".join(about) if bare else a.removeprefix("new_"))
     for a in [a for a in sets if phrase.deed == "update" and a.startswith("new_") and a[4:] in sets]:
-        if listed := _list_of(kind, a):
+        noun = kind_of_key(a, {f.link: kind for f in kind.fields.values()})[0]
+        if listed := next((n for n, f in kind.fields.items() if noun and f.role == "links" and f.link == noun), ""):
             swaps[a] = listed
             del sets[a], sets[a[4:]]
     return made
-
-
-def _list_of(kind: Kind, argument: str) -> str:
-    noun = kind_of_key(argument, {f.link: kind for f in kind.fields.values()})[0]
-    return next((n for n, f in kind.fields.items() if noun and f.role == "links" and f.link == noun), "")
 
 
 def nearest_field(kind: Kind, about: Sequence[str]) -> str:

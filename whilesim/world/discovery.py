@@ -18,9 +18,7 @@ from whilesim.world.spec import WorldSpec
 from whilesim.world.verbs import Phrases
 
 
-def infer_kinds(
-    tools: Sequence[Tool], phrases: Phrases, facts: PolicyFacts, spec: WorldSpec
-) -> tuple[dict[str, Kind], str]:
+def read_kinds(tools: list[Tool], phrases: Phrases, facts: PolicyFacts, spec: WorldSpec) -> tuple[dict[str, Kind], str]:
     """Return the kinds by name, and which of them is the party (empty for none)."""
     method = any(k.startswith("payment_method") for k in (*facts.options, *facts.attributes))
     keys = _keys(tools, spec, method=method)

@@ -14,7 +14,7 @@ from whilesim.situations.policy import Policy
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, read_policy_facts
 from whilesim.world.deeds import Deed, Kinds, infer_deed, infer_own_deed, tells
-from whilesim.world.discovery import infer_kinds
+from whilesim.world.discovery import read_kinds
 from whilesim.world.kinds import (
     BUNDLES,
     OWN_KEYS,
@@ -51,7 +51,7 @@ def infer_world(
     tools = [_told(tool, spec) for tool in (*tools, *(t for t in customer_tools if t.name in own))]
     facts = read_policy_facts(policy.text if policy else "")
     phrases = {t.name: read_name(t) for t in tools}
-    kinds, party = infer_kinds([t for t in tools if t.name in known], phrases, facts, spec)
+    kinds, party = read_kinds([t for t in tools if t.name in known], phrases, facts, spec)
     kinds = {n: _settle(k, party, facts) for n, k in _own_keys(kinds, tools, phrases, party).items()}
     kinds["session"] = Kind(name="session", key="", single=True, why="tools that name no record")
     deeds: dict[str, Deed] = {}

@@ -61,11 +61,10 @@ class World(Protocol):
 
 
 def word_error(seed: int, problem: str, **values: Any) -> str:
-    """Return an error as a world's API would send it; each world, by its seed, words and shapes its errors in its own way."""
+    """Return an error as a world's API would send it; the seed decides how that world words and shapes its errors."""
     words = load_words("world_errors")
-    kind, party = (
-        str(values.get(n, usual)).replace("_", " ") for n, usual in (("kind", "record"), ("party", "customer"))
-    )
+    kind = str(values.get("kind", "record")).replace("_", " ")
+    party = str(values.get("party", "customer")).replace("_", " ")
     told = {"field": "id", "value": "", **values, "party": party, "kind": kind, "Kind": kind.capitalize()}
     text = " ".join(pick(words[problem], seed, "error", problem).format(**told).split())
     shape = str(pick(words["shapes"], seed, "error shape"))

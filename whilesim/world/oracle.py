@@ -106,9 +106,7 @@ def build_oracle(
     return _with_clause(oracle, clause, applies, focus.tool, handoffs, bears=clause in mine) if clause else oracle
 
 
-def _of_world(
-    values: Mapping[str, str], focus: Focus, world: WorldModel, agents: Sequence[Deed], handoff: bool
-) -> Oracle:
+def _of_world(values: Mapping[str, str], focus: Focus, world: WorldModel, agents: list[Deed], handoff: bool) -> Oracle:
     deed, condition = world.deeds[focus.tool], values.get("tool_condition", "success")
     state = values.get("world_state", "exists")
     if deed.action == "handoff":

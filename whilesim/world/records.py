@@ -24,7 +24,7 @@ from whilesim.world.values import ISO, PERSONAL, Draw, fitted, key_of, person_of
 
 _OF_PERSONS = (*PERSONAL, "address", "street", "city", "zip", "unit", "state", "country")
 T = TypeVar("T")
-_NOTHING: Row = MappingProxyType({})
+_EMPTY: Row = MappingProxyType({})
 _MANY = 30
 """Kinds of record in a world from which on it holds fewer of each."""
 
@@ -82,7 +82,7 @@ class Store:
         """Return the keys of a kind's records of the same owner; of all records where the owner has none."""
         return self.owned(name, record) or list(self.records[name])
 
-    def add(self, kind: Kind, parent: str, seed: int, given: Row = _NOTHING) -> str:
+    def add(self, kind: Kind, parent: str, seed: int, given: Row = _EMPTY) -> str:
         """Draw one more record of a kind, but for the fields that are given, and return its key."""
         model, rows = self.model, self.records[kind.name]
         draw = Draw(seed, model.now, model.locale, kind.name, len(rows))
@@ -130,16 +130,14 @@ class Store:
             self.records[kind.name][key][kind.status] = kind.first_status("available", "active") or "available"
         return key
 
-    def fill_links(
-        self, kind: Kind, index: int, record: Record, unlike: Row = _NOTHING, given: Sequence[str] = ()
-    ) -> None:
+    def fill_links(self, kind: Kind, nth: int, record: Record, unlike: Row = _EMPTY, given: Sequence[str] = ()) -> None:
         """Point at records that exist, the owner's own where the kind has an owner; what is given stays as it is.
 
         Args:
             unlike: A record that this one is to lead elsewhere than.
         """
         for told in (f for f in kind.fields.values() if (f.inner or f.link in self.records) and f.name not in given):
-            at = derive(self.seed, kind.name, index, told.name)
+            at = derive(self.seed, kind.name, nth, told.name)
             rows, linked = record.get(told.name), self.model.kinds.get(told.link)
             if told.inner and isinstance(rows, (list, dict)):
                 ends = {f for pair in partners(tuple(record)) for f in pair}
@@ -158,7 +156,7 @@ class Store:
                 chosen = [*spread[::3], *spread[1::3]][: between(1, 3, at, "links")]
                 record[told.name] = [self.native(told.link, k) for k in chosen]
             elif told.role == "link" and pool:
-                record[told.name] = self.native(told.link, pool[(at if linked.catalogue else index) % len(pool)])
+                record[told.name] = self.native(told.link, pool[(at if linked.catalogue else nth) % len(pool)])
         if not given:
             self.repeat_own(kind, record)
 
@@ -182,7 +180,7 @@ class Store:
                 record[told.name] = [{"type": "payment", "amount": amount, **mine}]
         add_up(kind, record, bought)
 
-    def point(self, told: Field, rows: Any, owner: Row, seed: int, unlike: Row = _NOTHING) -> Any:
+    def point(self, told: Field, rows: Any, owner: Row, seed: int, unlike: Row = _EMPTY) -> Any:
         """Make the rows of a list, or one group, point at records that exist, others than now, and repeat what those say (a flight's date, a price)."""
         if not isinstance(rows, list):
             return next(iter(self.point(told, [rows], owner, seed, unlike)), rows)

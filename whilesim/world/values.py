@@ -279,9 +279,11 @@ def _usual_range(told: Field, draw: Draw) -> list[int]:
 
 
 def _count(told: Field, draw: Draw) -> int:
-    most = 10 if "limit" in told.name else 3 if re.search("bag|quantity|passenger|guest", told.name) else 12
-    low, high = (30, 79) if "age" in told.name.split("_") and "limit" not in told.name else (1, most)
-    return between(low, high, *draw.at(told.name)) * (5 if "limit" in told.name else 1)
+    if "limit" in told.name:
+        return 5 * between(1, 10, *draw.at(told.name))
+    if "age" in told.name.split("_"):
+        return between(30, 79, *draw.at(told.name))
+    return between(1, 3 if re.search("bag|quantity|passenger|guest", told.name) else 12, *draw.at(told.name))
 
 
 def names_of(kind: str) -> list[str]:
@@ -329,8 +331,7 @@ def _words(told: Field, draw: Draw, person: Mapping[str, str]) -> str:
 
 def _date(told: Field, draw: Draw) -> str:
     """Draw a date near the policy's present: due, end and asked-for dates ahead of it, all others behind."""
-    at = draw.at(told.name)
-    number = derive(*at)
+    number = derive(*draw.at(told.name))
     if told.role == "time":
         hours = max((told.before or 22) - 6, 1)
         clock = f"{6 + number % hours:02d}:{15 * (number // hours % 4):02d}:00"
