@@ -18,11 +18,13 @@ from click.core import ParameterSource
 from whilesim import __version__
 from whilesim.core.errors import InputError
 from whilesim.evals.commands import COMMANDS
-from whilesim.shell import Commands, command, read_policy, show, speak_plainly
+from whilesim.shell import FILE, FOLDER, NEW, Commands, command, read_policy, show, speak_plainly
 from whilesim.training.commands import train
 
+_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+@click.group(cls=Commands, context_settings=_SETTINGS)
 @click.version_option(__version__, prog_name="whilesim")
 def main() -> None:
     """Write, play, grade and publish training conversations for a support agent.
@@ -34,31 +36,21 @@ def main() -> None:
     speak_plainly()
 
 
-_FILE = click.Path(exists=True, dir_okay=False)
-_policy = partial(click.option, "--policy", "policy_file", type=_FILE, help="Text file with the agent's policy.")
-_tools = partial(
-    click.option,
-    "--tools",
-    "tools_file",
-    type=_FILE,
-    help="File with the tool schemas: JSON, YAML, JSON lines or Python source.",
-)
-_situations = click.option(
-    "--situations",
-    default="150",
-    show_default=True,
-    help="Situations to choose from the covering, or 'all' for the complete covering.",
-)
-_seed = click.option("--seed", default=0, show_default=True, help="Decides every draw that is not a model's.")
+_policy = partial(click.option, "--policy", "policy_file", type=FILE, help="Text file with the agent's policy.")
+_SCHEMAS = "File with the tool schemas: JSON, YAML, JSON lines or Python source."
+_tools = partial(click.option, "--tools", "tools_file", type=FILE, help=_SCHEMAS)
+_TRIED = "A model to try with one short request; may be given again."
+_FORMATS = ["trl", "openai", "sharegpt", "dpo", "kto", "rl"]
+_MANY = "Situations to choose from the covering, or 'all' for the complete covering."
+_situations = click.option("--situations", default="150", help=_MANY)
+_seed = click.option("--seed", default=0, help="Decides every draw that is not a model's.")
 _run = click.argument("run", type=click.Path(exists=True, file_okay=False))
-_rubric = click.option("--rubric", type=_FILE, help="Rubric as JSON or text; the built-in one by default.")
+_rubric = click.option("--rubric", type=FILE, help="Rubric as JSON or text; the built-in one by default.")
 
 
 @main.command()
-@click.option(
-    "--out", default="whilesim-demo", show_default=True, type=click.Path(file_okay=False), help="Folder for the files."
-)
-@click.option("--situations", default=150, show_default=True, help="Situations to play, twice each.")
+@click.option("--out", default="whilesim-demo", type=FOLDER, help="Folder for the files.")
+@click.option("--situations", default=150, help="Situations to play, twice each.")
 @_seed
 @command
 def demo(out: str, situations: int, seed: int, as_json: bool) -> None:
@@ -68,33 +60,26 @@ def demo(out: str, situations: int, seed: int, as_json: bool) -> None:
     """
     from whilesim.showcase import count_faults, run_demo
 
-    folder = Path(out)
-    data, lines = run_demo(folder, situations=situations, seed=seed)
-    faults = {
-        f.kind: {"planted": f.planted, "found": f.found, "false_alarms": f.false_alarms}
-        for f in count_faults(data.rows)
-    }
-    show({"folder": str(folder), "ledger": _counts(data), "faults": faults}, "\n".join(lines), as_json=as_json)
+    data, lines = run_demo(Path(out), situations=situations, seed=seed)
+    faults = {fault.pop("kind"): fault for fault in map(asdict, count_faults(data.rows))}
+    show({"folder": str(Path(out)), "ledger": _counts(data), "faults": faults}, "\n".join(lines), as_json=as_json)
 
 
 @main.command()
 @_policy(required=True)
 @_tools(required=True)
 @_situations
-@click.option("--strength", default=2, show_default=True, help="2 lets every pair of values meet, 3 every triple.")
+@click.option("--strength", default=2, help="2 lets every pair of values meet, 3 every triple.")
 @click.option("--balance", type=float, help="Share of the situations, 0 to 1, that should want a hand-off.")
 @_seed
-@click.option("--save", type=click.Path(dir_okay=False), help="Write the plan as JSON to this file.")
+@click.option("--save", type=NEW, help="Write the plan as JSON to this file.")
 @command
-def plan(
-    policy_file: str, tools_file: str, balance: float | None, save: str | None, as_json: bool, **rest: Any
-) -> None:
+def plan(balance: float | None, save: str | None, as_json: bool, **options: Any) -> None:
     """Choose situations and write their cards, without playing them.
 
     Example: whilesim plan --policy policy.md --tools tools.json --situations all
     """
-    wish = None if balance is None else {"handoff_wanted": balance}
-    made = _make_plan(policy_file, tools_file, balance=wish, **rest)
+    made = _make_plan(balance=None if balance is None else {"handoff_wanted": balance}, **options)
     if save:
         made.save(save)
     show(made.to_json(), str(made), as_json=as_json)
@@ -103,24 +88,16 @@ def plan(
 @main.command()
 @_policy()
 @_tools()
-@click.option(
-    "--plan", "plan_file", type=_FILE, help="A plan that was saved, in place of the files and options of one."
-)
-@click.option("--agent", default="scripted", show_default=True, help="provider:model, file.py:function or scripted.")
+@click.option("--plan", "plan_file", type=FILE, help="A plan that was saved, in place of the files and options of one.")
+@click.option("--agent", default="scripted", help="provider:model, file.py:function or scripted.")
 @click.option("--customer", help="The customer's model; the agent's by default.")
 @click.option("--base-url", help="Address of an OpenAI-compatible server for --agent.")
 @_situations
-@click.option("--rollouts", default=2, show_default=True, help="Conversations per situation.")
-@click.option("--turns", default=6, show_default=True, help="Customer messages at most, the opening included.")
+@click.option("--rollouts", default=2, help="Conversations per situation.")
+@click.option("--turns", default=6, help="Customer messages at most, the opening included.")
 @_seed
-@click.option("--concurrency", default=64, show_default=True, help="Requests at a time, at most.")
-@click.option(
-    "--run-dir",
-    default="run",
-    show_default=True,
-    type=click.Path(file_okay=False),
-    help="Folder of the run; the same call goes on where it ended.",
-)
+@click.option("--concurrency", default=64, help="Requests at a time, at most.")
+@click.option("--run-dir", default="run", type=FOLDER, help="Folder of the run; the same call goes on where it ended.")
 @command
 def simulate(plan_file: str | None, agent: str, base_url: str | None, as_json: bool, **options: Any) -> None:
     """Write and play conversations from a policy and tool schemas.
@@ -145,11 +122,9 @@ def simulate(plan_file: str | None, agent: str, base_url: str | None, as_json: b
 @_rubric
 @click.option("--judge", help="The judge's model; scripted runs need none.")
 @click.option("--base-url", help="Address of an OpenAI-compatible server for --judge.")
-@click.option("--fraction", default=1.0, show_default=True, help="Share of the survivors that the judge reads, 0 to 1.")
+@click.option("--fraction", default=1.0, help="Share of the survivors that the judge reads, 0 to 1.")
 @command
-def grade(
-    run: str, rubric: str | None, judge: str | None, base_url: str | None, fraction: float, as_json: bool
-) -> None:
+def grade(run: str, rubric: str | None, judge: str | None, base_url: str | None, as_json: bool, **how: Any) -> None:
     """Grade a run: findings, then oracle, then judge.
 
     Example: whilesim grade run --judge openai:gpt-4.1
@@ -160,7 +135,7 @@ def grade(
     if base_url and not judge:
         raise InputError("--base-url is where the judge answers, and none is named. Type: --judge NAME --base-url URL")
     reader: Any = Model(judge, base_url=base_url) if judge and base_url else judge
-    data.grade(Path(rubric) if rubric else None, reader, fraction=fraction)
+    data.grade(Path(rubric) if rubric else None, reader, **how)
     show(_counts(data), f"{data.ledger}\n{data.pass_at}", as_json=as_json)
 
 
@@ -174,17 +149,15 @@ def grade(
 @_rubric
 @click.option("--judge", help="The judge's model, as it was given to grade.")
 @command
-def refill(
-    run: str, agent: str | None, base_url: str | None, rows: int | None, kept: int | None, as_json: bool, **how: Any
-) -> None:
+def refill(run: str, agent: str | None, rows: int | None, kept: int | None, as_json: bool, **how: Any) -> None:
     """Play what a run's kept rows lack, and grade it the same way.
 
     Example: whilesim refill run --rows 50 --judge openai:gpt-4.1
     """
     from whilesim.refilling import reopen
 
-    player = _player(agent) if agent and not base_url else agent
-    data = reopen(_load(run), player, base_url=base_url, **how).refill(rows, kept)
+    player = _player(agent) if agent and not how["base_url"] else agent
+    data = reopen(_load(run), player, **how).refill(rows, kept)
     show(_counts(data), f"{data.ledger}\n{data.certificate}", as_json=as_json)
 
 
@@ -214,7 +187,7 @@ def label(run: str, as_json: bool) -> None:
 
 @main.command()
 @_run
-@click.option("--out", default="report.html", show_default=True, type=click.Path(dir_okay=False), help="File to write.")
+@click.option("--out", default="report.html", type=NEW, help="File to write.")
 @command
 def report(run: str, out: str, as_json: bool) -> None:
     """Write a run as one page to look at.
@@ -227,15 +200,8 @@ def report(run: str, out: str, as_json: bool) -> None:
 
 @main.command()
 @_run
-@click.argument("out", type=click.Path(dir_okay=False))
-@click.option(
-    "--format",
-    "form",
-    default="trl",
-    show_default=True,
-    type=click.Choice(["trl", "openai", "sharegpt", "dpo", "kto", "rl"]),
-    help="Who will read it.",
-)
+@click.argument("out", type=NEW)
+@click.option("--format", "form", default="trl", type=click.Choice(_FORMATS), help="Who will read it.")
 @command
 def export(run: str, out: str, form: Any, as_json: bool) -> None:
     """Write the kept rows for a trainer.
@@ -279,9 +245,7 @@ for _other in (*COMMANDS, train):
 
 
 @main.command()
-@click.option(
-    "--agent", "--model", "models", multiple=True, help="A model to try with one short request; may be given again."
-)
+@click.option("--agent", "--model", "models", multiple=True, help=_TRIED)
 @click.option("--base-url", help="Address of an OpenAI-compatible server that has these models.")
 @command
 def doctor(models: tuple[str, ...], base_url: str | None, as_json: bool) -> None:
@@ -322,8 +286,7 @@ def _make_plan(policy_file: str | None, tools_file: str | None, situations: str,
     if policy_file is None or tools_file is None:
         lacking = "--policy" if policy_file is None else "--tools"
         raise InputError(f"{lacking} is missing: a plan needs both files. Type: --policy policy.md --tools tools.json")
-    text = read_policy(policy_file)
-    if not text.strip():
+    if not (text := read_policy(policy_file)).strip():
         raise InputError(f"--policy {policy_file}: the file is empty. Give the text that the agent is told.")
     try:
         tools = read_tools(tools_file)

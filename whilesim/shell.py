@@ -15,6 +15,10 @@ import click
 from whilesim.core.errors import GateFailed, InputError, WhilesimError
 from whilesim.core.jsontext import dumps
 
+FILE = click.Path(exists=True, dir_okay=False)
+NEW = click.Path(dir_okay=False)
+FOLDER = click.Path(file_okay=False)
+
 
 class Commands(click.Group):
     """A group that lists its commands in the order in which one comes to need them."""

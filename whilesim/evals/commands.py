@@ -17,30 +17,29 @@ import click
 
 from whilesim.core.errors import GateFailed, InputError
 from whilesim.core.jsontext import dumps
-from whilesim.shell import Commands, command, show
+from whilesim.shell import FILE, FOLDER, NEW, Commands, command, show
 
 _STARTER = Path(__file__).parent.parent / "starter"
-_FILE = click.Path(exists=True, dir_okay=False)
 _PATH = click.Path(exists=True)
-_NEW = click.Path(dir_okay=False)
-_SHARE = click.FloatRange(0, 1)
+_SHARE, _WAYS = click.FloatRange(0, 1), click.Choice(["estimate", "fail", "pass"])
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-_split = click.option("--split", default="nightly", show_default=True, help="Split of the dataset.")
+_split = click.option("--split", default="nightly", help="Split of the dataset.")
 _SUITE = [
-    click.option("--tools", type=_FILE, help="The agent's tools: JSON, YAML or Python source."),
-    click.option("--policy", type=_FILE, help="Text file with the agent's policy."),
-    click.option("--rubric", type=_FILE, help="rubric.json: weights, hard fail, rules."),
+    click.option("--tools", type=FILE, help="The agent's tools: JSON, YAML or Python source."),
+    click.option("--policy", type=FILE, help="Text file with the agent's policy."),
+    click.option("--rubric", type=FILE, help="rubric.json: weights, hard fail, rules."),
 ]
+_SERVED = "NAME=SPEC, or a SPEC that is its own name; may be given again."
 _AGENT = "module:function, eval/agent.py:agent, provider:model, the address of a sandbox, or scripted."
 _RUN = [
-    click.option("--agent", default="scripted", show_default=True, help=_AGENT),
+    click.option("--agent", default="scripted", help=_AGENT),
     *_SUITE,
     click.option("--judge", help="A model for ux and groundedness; without one they are not scored."),
     click.option("--customer", help="A model that speaks for tickets with a persona."),
-    click.option("--trials", default=1, show_default=True, help="How often each ticket is played."),
-    click.option("--turns", default=6, show_default=True, help="Customer messages at most."),
-    click.option("--run-dir", type=click.Path(file_okay=False), help="Folder for traces.jsonl and scores.json."),
-    click.option("--protocol", type=_FILE, help="A frozen protocol that the run must agree with."),
+    click.option("--trials", default=1, help="How often each ticket is played."),
+    click.option("--turns", default=6, help="Customer messages at most."),
+    click.option("--run-dir", type=FOLDER, help="Folder for traces.jsonl and scores.json."),
+    click.option("--protocol", type=FILE, help="A frozen protocol that the run must agree with."),
     click.option("--no-floors", is_flag=True, help="Leave out the trivial agents."),
 ]
 
@@ -73,7 +72,7 @@ def _evaluate(tickets: str | None, how: dict[str, Any], agent: str) -> Any:
 @click.argument("tickets", required=False)
 @_with(_RUN)
 @click.option("--init", is_flag=False, flag_value=".", help="Write twenty tickets, a rubric and three workflows here.")
-@click.option("--freeze", type=_NEW, help="Write the protocol of the run to this file, and play nothing.")
+@click.option("--freeze", type=NEW, help="Write the protocol of the run to this file, and play nothing.")
 @click.option("--push", help="owner/name: publish traces and scores on the Hub, beside the runs before.")
 @_split
 @command
@@ -106,12 +105,11 @@ def eval_(tickets: str | None, agent: str, as_json: bool, **how: Any) -> None:
 @click.command("gate")
 @click.argument("tickets")
 @_with(_RUN)
-@click.option("--min-policy", type=_SHARE, default=1.0, show_default=True, help="Policy to reach; 1 is every ticket.")
+@click.option("--min-policy", type=_SHARE, default=1.0, help="Policy to reach; 1 is every ticket.")
 @click.option("--min-resolution", type=_SHARE, help="Resolution to reach; printed only by default.")
 @click.option("--min-passed", type=_SHARE, help="Share of tickets to pass, every expected call made in them.")
-@click.option("--undecided", type=click.Choice(["estimate", "fail", "pass"]), default="estimate", show_default=True,
-              help="What a threshold inside the interval means.")  # fmt: skip
-@click.option("--junit", type=_NEW, help="Write JUnit XML to this file.")
+@click.option("--undecided", type=_WAYS, default="estimate", help="What a threshold inside the interval means.")
+@click.option("--junit", type=NEW, help="Write JUnit XML to this file.")
 @command
 def gate_(tickets: str, agent: str, undecided: Any, as_json: bool, **how: Any) -> None:
     """Pass or fail, by tickets played now or by a run's folder.
@@ -176,9 +174,8 @@ def floors_(tickets: str, as_json: bool, **how: Any) -> None:
 
 
 @click.command("serve")
-@click.option("--agent", "agents", multiple=True, default=["scripted"], show_default=True,
-              help="NAME=SPEC, or a SPEC that is its own name; may be given again.")  # fmt: skip
-@click.option("--port", default=8765, show_default=True, help="Port on 127.0.0.1; 0 for any that is free.")
+@click.option("--agent", "agents", multiple=True, default=["scripted"], help=_SERVED)
+@click.option("--port", default=8765, help="Port on 127.0.0.1; 0 for any that is free.")
 @click.option("--key", help="What clients must send as their key; none by default.")
 @command
 def serve_(agents: tuple[str, ...], port: int, key: str | None, as_json: bool) -> None:
@@ -214,8 +211,8 @@ def tau2_() -> None:
 
 @tau2_.command("read")
 @click.argument("results", nargs=-1, required=True, type=_PATH)
-@click.option("--splits", type=_FILE, help="The benchmark's split_tasks.json, to name the split of a part of one.")
-@click.option("--out", type=_NEW, help="Write the run here, keys taken out.")
+@click.option("--splits", type=FILE, help="The benchmark's split_tasks.json, to name the split of a part of one.")
+@click.option("--out", type=NEW, help="Write the run here, keys taken out.")
 @command
 def tau2_read(results: tuple[str, ...], splits: str | None, out: str | None, as_json: bool) -> None:
     """Read one run: rewards, pass^k, errors counted three ways, split, personas, hand-offs.

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from whilesim.shell import command, show
+from whilesim.shell import FOLDER, command, show
 from whilesim.training.recipe import Recipe
 
 _defaults = Recipe()
@@ -16,17 +16,17 @@ _defaults = Recipe()
 @click.command()
 @click.argument("data")
 @click.option("--model", required=True, help="Model to train: a name on the Hub, or a folder.")
-@click.option("--output", required=True, type=click.Path(file_okay=False), help="Folder for the adapter.")
-@click.option("--template", default=_defaults.template, show_default=True, type=click.Choice(["model", "chatml"]),
+@click.option("--output", required=True, type=FOLDER, help="Folder for the adapter.")
+@click.option("--template", default=_defaults.template, type=click.Choice(["model", "chatml"]),
               help="Chat template: the model's own, or ours, which has tools.")  # fmt: skip
-@click.option("--rank", default=_defaults.rank, show_default=True, help="Rank of the adapter.")
-@click.option("--learning-rate", default=_defaults.learning_rate, show_default=True, help="Constant.")
-@click.option("--batch", default=_defaults.batch, show_default=True, help="Rows that one step learns from.")
-@click.option("--epochs", default=_defaults.epochs, show_default=True, help="Passes over the rows.")
-@click.option("--steps", default=_defaults.steps, show_default=True, help="Steps; -1 lets --epochs decide.")
-@click.option("--max-length", default=_defaults.max_length, show_default=True, help="Tokens from which a row is cut.")
-@click.option("--eval-share", default=_defaults.eval_share, show_default=True, help="Share of the rows held out.")
-@click.option("--seed", default=_defaults.seed, show_default=True, help="Decides split, weights and order.")
+@click.option("--rank", default=_defaults.rank, help="Rank of the adapter.")
+@click.option("--learning-rate", default=_defaults.learning_rate, help="Constant.")
+@click.option("--batch", default=_defaults.batch, help="Rows that one step learns from.")
+@click.option("--epochs", default=_defaults.epochs, help="Passes over the rows.")
+@click.option("--steps", default=_defaults.steps, help="Steps; -1 lets --epochs decide.")
+@click.option("--max-length", default=_defaults.max_length, help="Tokens from which a row is cut.")
+@click.option("--eval-share", default=_defaults.eval_share, help="Share of the rows held out.")
+@click.option("--seed", default=_defaults.seed, help="Decides split, weights and order.")
 @click.option("--resume", is_flag=True, help="Go on from the last checkpoint in --output.")
 @click.option("--merge", is_flag=True, help="Save the whole model, the adapter in it.")
 @command
