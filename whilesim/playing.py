@@ -82,17 +82,23 @@ class Cast:
     customer: Any
 
     @property
+    def players(self) -> dict[str, Any]:
+        """Role to specification."""
+        return {"agent": self.agent, "customer": self.customer}
+
+    @property
     def models(self) -> dict[str, Model | str]:
         """Role to model, scripts and functions left out."""
-        named = {"agent": self.agent, "customer": self.customer}
-        return {role: s for role, s in named.items() if isinstance(s, Model) or (isinstance(s, str) and s != SCRIPTED)}
+        return {role: s for role, s in self.players.items() if isinstance(s, (str, Model)) and s != SCRIPTED}
 
-    def name(self, role: str) -> str:
-        """Return what stands in a row for a role's player; never a key."""
-        spec = getattr(self, role)
-        if isinstance(spec, (str, Model)):
-            return spec if isinstance(spec, str) else spec.name
-        return f"function:{getattr(spec, '__name__', type(spec).__name__)}"
+    @property
+    def names(self) -> dict[str, str]:
+        """Role to what stands in a row for its player; never a key."""
+        return {role: s if isinstance(s, str) else _name(s) for role, s in self.players.items()}
+
+
+def _name(spec: Any) -> str:
+    return spec.name if isinstance(spec, Model) else f"function:{getattr(spec, '__name__', type(spec).__name__)}"
 
 
 async def find_cast(agent: Any, customer: Any) -> Cast:
@@ -101,13 +107,12 @@ async def find_cast(agent: Any, customer: Any) -> Cast:
     if customer is None:
         customer = agent if isinstance(agent, (str, Model)) else SCRIPTED
     customer = await identify(customer) if is_client(customer) else customer
-    for role, spec in (("agent", agent), ("customer", customer)):
+    cast = Cast(agent, customer)
+    for role, spec in cast.players.items():
         if not (isinstance(spec, (str, Model)) or callable(spec)):
-            raise InputError(
-                f'{role}={spec!r:.60} cannot play. Type a model ("openai:gpt-4.1-mini"), ws.Model(...), '
-                f'a function, or "scripted".'
-            )
-    return Cast(agent, customer)
+            typed = 'Type a model ("openai:gpt-4.1-mini"), ws.Model(...), a function, or "scripted".'
+            raise InputError(f"{role}={spec!r:.60} cannot play. {typed}")
+    return cast
 
 
 async def _play_all(
@@ -172,16 +177,14 @@ def _conclude(plan: Plan, cast: Cast, how: How, journal: Journal, made: Mapping[
 
 def seat_agent(spec: Any, chat: Chat | None) -> Agent:
     """Return the player that a specification and its endpoint make."""
-    if chat is not None:
-        return ModelAgent(chat)
-    return ScriptedAgent() if spec == SCRIPTED else FunctionAgent(spec)
+    own: Agent = ScriptedAgent() if spec == SCRIPTED else FunctionAgent(spec)
+    return own if chat is None else ModelAgent(chat)
 
 
 def seat_customer(spec: Any, chat: Chat | None) -> Customer:
     """Return the player that a specification and its endpoint make."""
-    if chat is not None:
-        return ModelCustomer(chat)
-    return ScriptedCustomer() if spec == SCRIPTED else FunctionCustomer(spec)
+    own: Customer = ScriptedCustomer() if spec == SCRIPTED else FunctionCustomer(spec)
+    return own if chat is None else ModelCustomer(chat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,14 +226,8 @@ class _Desk:
 
     def provenance(self) -> dict[str, str]:
         """Name who made a row and with what."""
-        return {
-            "agent": self.cast.name("agent"),
-            "customer": self.cast.name("customer"),
-            "writer": "templates",
-            "embedder": self.plan.embedder,
-            "prompts": prompts_digest(),
-            "whilesim": __version__,
-        }
+        made = {"embedder": self.plan.embedder, "prompts": prompts_digest(), "whilesim": __version__}
+        return {**self.cast.names, "writer": "templates", **made}
 
 
 def describe_run(plan: Plan, cast: Cast, how: How) -> Manifest:
@@ -242,17 +239,16 @@ def describe_run(plan: Plan, cast: Cast, how: How) -> Manifest:
         infeasible=plan.covering.infeasible,
         whilesim=__version__,
         seed=plan.seed,
-        models={"agent": cast.name("agent"), "customer": cast.name("customer"), "embedder": plan.embedder},
+        models={**cast.names, "embedder": plan.embedder},
         digests=_digests(plan),
         fingerprint=_fingerprint(plan, cast, how),
-        counts={
-            "situations": len(plan.cards),
-            "rollouts": how.rollouts,
-            "turns": how.turns,
-            "planned": len(plan.cards) * how.rollouts,
-        },
+        counts=_counts(plan, how) | {"planned": len(plan.cards) * how.rollouts},
         notes=list(plan.notes),
     )
+
+
+def _counts(plan: Plan, how: How) -> dict[str, int]:
+    return {"situations": len(plan.cards), "rollouts": how.rollouts, "turns": how.turns}
 
 
 def _digests(plan: Plan) -> dict[str, str]:
@@ -267,16 +263,5 @@ def _digests(plan: Plan) -> dict[str, str]:
 
 def _fingerprint(plan: Plan, cast: Cast, how: How) -> dict[str, Any]:
     """Say what decides the rows: all that may not change between two attempts at one run."""
-    return {
-        **_digests(plan),
-        "seed": plan.seed,
-        "situations": len(plan.cards),
-        "rollouts": how.rollouts,
-        "turns": how.turns,
-        **{role: _parameters(cast, role) for role in ("agent", "customer")},
-    }
-
-
-def _parameters(cast: Cast, role: str) -> Any:
-    spec = getattr(cast, role)
-    return spec.fingerprint if isinstance(spec, Model) else cast.name(role)
+    models = {role: spec.fingerprint for role, spec in cast.players.items() if isinstance(spec, Model)}
+    return {**_digests(plan), "seed": plan.seed, **_counts(plan, how), **cast.names, **models}

@@ -81,10 +81,8 @@ def reopen(
         msg = f"the rows in {str(folder)!r} were read by {min(read_by)!r}, and refilled rows need a judge too. Type --judge, "
         raise InputError(msg + "and --rubric if grade had one.")
     if not (folder / "plan.json").exists():
-        msg = (
-            f"{str(folder)!r} holds no plan.json, so nobody knows what else to play. Run simulate again on that folder."
-        )
-        raise InputError(msg)
+        msg = f"{str(folder)!r} holds no plan.json, so nobody knows what else to play. "
+        raise InputError(msg + "Run simulate again on that folder.")
     name, other = agent or models["agent"], customer or models["customer"]
     for role, known in (("agent", agent or base_url), ("customer", customer or other == name)):
         function = str(models.get(role)).startswith("function:")
@@ -94,10 +92,7 @@ def reopen(
     player = Model(str(name), base_url=base_url) if base_url else name
     cast = run(find_cast(player, None if other == name else other))
     how = How(counts["rollouts"], counts["turns"], 64, None, None, str(folder))
-    data.players, data.asked = (
-        {"agent": cast.agent, "customer": cast.customer},
-        {"rubric": rubric and Path(rubric), "judge": judge},
-    )
+    data.players, data.asked = cast.players, {"rubric": rubric and Path(rubric), "judge": judge}
     data.refiller = refiller(load_plan(folder / "plan.json"), cast, how)
     return data
 
@@ -113,17 +108,15 @@ def _choose(
     if most < 1 or (not missing and kept is None):
         return []
     covering = cover(plan.space.axes, plan.covering.strength, forbid=plan.space.forbidden, seed=plan.seed + wave)
-    chosen: list[Mapping[str, str]] = []
-    rows = list(covering.rows)
+    chosen, rows = list[Mapping[str, str]](), list(covering.rows)
     while missing and rows and len(chosen) < most:
-        best = max(range(len(rows)), key=lambda n: (len(missing.intersection(_pairs(rows[n]))), -n))
-        gained = missing.intersection(_pairs(rows[best]))
-        if not gained:
+        gains = [missing.intersection(_pairs(row)) for row in rows]
+        best = max(range(len(rows)), key=lambda n: (len(gains[n]), -n))
+        if not gains[best]:
             break
-        missing -= gained
+        missing -= gains[best]
         chosen.append(rows.pop(best))
-    further = most - len(chosen) if kept is not None else 0
-    return [*chosen, *rows[: max(0, further)]]
+    return [*chosen, *rows[: most - len(chosen)]] if kept is not None else chosen
 
 
 def _pairs(row: Mapping[str, str]) -> Sequence[Pair]:
@@ -133,8 +126,7 @@ def _pairs(row: Mapping[str, str]) -> Sequence[Pair]:
 def _tell(data: Simulation, tried: Mapping[Pair, int], kept: int | None) -> None:
     """Say in the manifest's notes what could not be had."""
     notes = list(data.manifest.notes)
-    lost = [hole for hole in data.certificate.holes if tried.get(hole.pair, 0) >= _TRIES]
-    if lost:
+    if lost := [hole for hole in data.certificate.holes if tried.get(hole.pair, 0) >= _TRIES]:
         notes.append(f"{len(lost)} pairs were tried {_TRIES} times and are in no kept row: {lost[0]} and others")
     if kept is not None and len(data.kept.rows) < kept:
         notes.append(f"asked for {kept:,} kept rows, kept {len(data.kept.rows):,}: the rows allowed were used up")

@@ -47,18 +47,11 @@ class Fault:
 
 def count_faults(rows: Sequence[Row]) -> list[Fault]:
     """Hold the findings of scripted rows against what was planted in them."""
-    counted = []
+    counted, clean = [], [r for r in rows if not r.planted]
     for kind in FAULTS:
         planted = [r for r in rows if any(p["kind"] == kind for p in r.planted)]
-        clean = [r for r in rows if not r.planted]
-        counted.append(
-            Fault(
-                kind=kind,
-                planted=len(planted),
-                found=sum(any(f.check == kind for f in r.findings) for r in planted),
-                false_alarms=sum(any(f.check == kind for f in r.findings) for r in clean),
-            )
-        )
+        found, alarms = (sum(any(f.check == kind for f in r.findings) for r in some) for some in (planted, clean))
+        counted.append(Fault(kind=kind, planted=len(planted), found=found, false_alarms=alarms))
     return counted
 
 
@@ -74,16 +67,13 @@ def run_demo(folder: Path, *, situations: int = 150, seed: int = 0) -> tuple[Sim
     data = simulate("scripted", plan=plan, run_dir=folder)
     lines += _tell_play(data)
     data.grade()
-    lines += _tell_grades(data)
+    lines += ["", str(data.ledger), f"pass rate    {data.pass_at}", "hand-offs"]
+    lines += [f"  {line}" for line in str(data.handoffs).splitlines()]
     data.report(folder / "report.html")
     data.kept.export(folder / "train.jsonl", format="trl")
-    lines += [
-        "",
-        f"{len(data.rows)} rows, the report and a training file are in {folder}/",
-        f"  open {folder / 'report.html'}",
-        f"{time.monotonic() - began:.1f} s" + (f", {peak:.0f} MB at most" if (peak := _peak_memory()) else ""),
-    ]
-    return data, lines
+    lines += ["", f"{len(data.rows)} rows, the report and a training file are in {folder}/"]
+    peak = f", {most:.0f} MB at most" if (most := _peak_memory()) else ""
+    return data, [*lines, f"  open {folder / 'report.html'}", f"{time.monotonic() - began:.1f} s{peak}"]
 
 
 def _tell_plan(plan: Plan, situations: int) -> Iterator[str]:
@@ -93,36 +83,23 @@ def _tell_plan(plan: Plan, situations: int) -> Iterator[str]:
     complete = cover(axes, forbid=plan.space.forbidden)
     yield f"policy       {len(plan.policy.clauses)} clauses; tools {len(plan.tools)}"
     yield f"situations   {' x '.join(str(len(v)) for v in axes.values())} = {plan.size:,} in the plain product"
-    yield (
-        f"  without constraints: {len(whole.rows)} rows hold every pair ({whole.bound} is the floor); "
-        f"{situations} rows hold {part.covered:,} of {part.feasible:,} pairs (at most {part.reachable:,})"
-    )
-    yield (
-        f"  with constraints: {coverage.feasible:,} pairs can happen; {len(complete.rows)} rows hold them all "
-        f"({complete.bound} is the floor); the {situations} chosen hold {coverage.covered:,} (at most {coverage.reachable:,})"
-    )
+    floor = f"{len(whole.rows)} rows hold every pair ({whole.bound} is the floor)"
+    held = f"{situations} rows hold {part.covered:,} of {part.feasible:,} pairs (at most {part.reachable:,})"
+    yield f"  without constraints: {floor}; {held}"
+    floor = f"{len(complete.rows)} rows hold them all ({complete.bound} is the floor)"
+    held = f"the {situations} chosen hold {coverage.covered:,} (at most {coverage.reachable:,})"
+    yield f"  with constraints: {coverage.feasible:,} pairs can happen; {floor}; {held}"
     wanted = ", ".join(f"{n} {end}" for end, n in sorted(plan.ends.items()))
     yield f"cards        {len(plan.cards)}, chosen of {len(plan.cards) * 4} by {plan.embedder}; they want: {wanted}"
 
 
 def _tell_play(data: Simulation) -> Iterator[str]:
-    sizes = [len(r.messages) - 1 for r in data.rows]
-    stops = Counter(r.stop for r in data.rows)
-    yield (
-        f"rollouts     {len(data.rows)} conversations, median {statistics.median(sizes):g} messages; "
-        + ", ".join(f"{n} {stop}" for stop, n in stops.most_common())
-    )
+    size = statistics.median(len(r.messages) - 1 for r in data.rows)
+    stops = ", ".join(f"{n} {stop}" for stop, n in Counter(r.stop for r in data.rows).most_common())
+    yield f"rollouts     {len(data.rows)} conversations, median {size:g} messages; {stops}"
     yield "planted misbehaviour and what the checks found"
     for fault in count_faults(data.rows):
         yield f"  {fault.kind:<28} {fault.found:>3} of {fault.planted:>3} found, {fault.false_alarms} false alarms"
-
-
-def _tell_grades(data: Simulation) -> Iterator[str]:
-    yield ""
-    yield str(data.ledger)
-    yield f"pass rate    {data.pass_at}"
-    yield "hand-offs"
-    yield from (f"  {line}" for line in str(data.handoffs).splitlines())
 
 
 def _peak_memory() -> float | None:

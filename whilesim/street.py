@@ -87,21 +87,16 @@ async def asimulate(agent: Any = SCRIPTED, **options: Any) -> Simulation:
 
 def _plan(plan: Plan | None, options: Mapping[str, Any]) -> Plan:
     """Return the plan that was given, or make one; both at once is a mistake."""
-    defaults = {"situations": 150, "seed": 0}
-    given = [name for name, value in options.items() if value != defaults.get(name)]
     if plan is None:
         for name in ("tools", "system_prompt"):
             if options[name] is None:
-                raise InputError(
-                    f"simulate() has no {name}. Type: simulate(agent, tools=TOOLS, system_prompt=POLICY), "
-                    "or plan=ws.plan(...)."
-                )
+                typed = "Type: simulate(agent, tools=TOOLS, system_prompt=POLICY), or plan=ws.plan(...)."
+                raise InputError(f"simulate() has no {name}. {typed}")
         return make_plan(**options)
-    if given:
-        raise InputError(
-            f"plan= was given together with {', '.join(g + '=' for g in given)}: the plan decides these. "
-            f"Leave them out, or pass them to ws.plan()."
-        )
+    defaults = {"situations": 150, "seed": 0}
+    if given := [f"{name}=" for name, value in options.items() if value != defaults.get(name)]:
+        msg = f"plan= was given together with {', '.join(given)}: the plan decides these. "
+        raise InputError(msg + "Leave them out, or pass them to ws.plan().")
     return plan
 
 
@@ -118,10 +113,5 @@ async def _simulate(plan: Plan, agent: Any, customer: Any, how: How) -> Simulati
 
 def as_simulation(rows: Sequence[Row], plan: Plan, cast: Cast, how: How) -> Simulation:
     """Return a run's rows with all that is known of the run."""
-    return Simulation(
-        rows,
-        describe_run(plan, cast, how),
-        folder=how.run_dir,
-        players={"agent": cast.agent, "customer": cast.customer},
-        refiller=refiller(plan, cast, how),
-    )
+    manifest, more = describe_run(plan, cast, how), refiller(plan, cast, how)
+    return Simulation(rows, manifest, folder=how.run_dir, players=cast.players, refiller=more)
