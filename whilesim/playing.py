@@ -137,15 +137,13 @@ async def _play_all(
         return desk.row(case, await play(case, stage, plan.world_for(case.card)))
 
     await run_jobs(
-        cases,
-        work,
-        journal=journal,
-        throttle=throttle,
-        progress=how.progress,
-        clean=lambda row: not row["failure"] and not any(f["severity"] == "drop" for f in row["findings"]),
-        lost=desk.lost,
+        cases, work, journal=journal, throttle=throttle, progress=how.progress, clean=_is_clean, lost=desk.lost
     )
     return _conclude(plan, cast, how, journal, desk.made)
+
+
+def _is_clean(row: Mapping[str, Any]) -> bool:
+    return not row["failure"] and not any(f["severity"] == "drop" for f in row["findings"])
 
 
 def join_parts(plan: Plan, cast: Cast, how: How, folders: Iterable[str]) -> Sequence[Row]:
@@ -200,18 +198,19 @@ class _Desk:
 
     def row(self, case: Case, trace: Trace) -> dict[str, Any]:
         """Check a trace and write its row."""
-        card, tools = case.card, self.plan.tools
-        findings = run_checks(trace.messages, tools=self.box, failed=trace.failed_calls)
-        findings += check_customer(card, trace.messages, customer_done=trace.stop == "customer_done")
+        plan, card = self.plan, case.card
+        found = run_checks(trace.messages, tools=self.box, failed=trace.failed_calls)
+        found += check_customer(card, trace.messages, customer_done=trace.stop == "customer_done")
+        made = {"embedder": plan.embedder, "prompts": prompts_digest(), "whilesim": __version__}
         row = Row.from_trace(
             trace,
             card,
             rollout=case.rollout,
             wave=self.wave,
-            tools=tools,
-            oracle=self.plan.oracles[card.id],
-            findings=findings,
-            provenance=self.provenance(),
+            tools=plan.tools,
+            oracle=plan.oracles[card.id],
+            findings=found,
+            provenance={**self.cast.names, "writer": "templates", **made},
         )
         if len(self.made) < _AT_HAND:
             self.made[row.id] = row
@@ -223,11 +222,6 @@ class _Desk:
         opening = Message(role="user", content=case.card.opening)
         said = (Message(role="system", content=self.plan.system_prompt), opening)
         return self.row(case, Trace(case=case.card.id, seed=0, messages=said, stop=stop, failure=failure))
-
-    def provenance(self) -> dict[str, str]:
-        """Name who made a row and with what."""
-        made = {"embedder": self.plan.embedder, "prompts": prompts_digest(), "whilesim": __version__}
-        return {**self.cast.names, "writer": "templates", **made}
 
 
 def describe_run(plan: Plan, cast: Cast, how: How) -> Manifest:

@@ -51,11 +51,9 @@ def missing_keys(name: str) -> list[str]:
 
 def find_price(*names: str) -> Price | None:
     """Return the listed price of the first of the names that is listed with one, or None."""
-    for entry in _find_entries(*names):
-        into, out = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
-        if into is not None and out is not None:
-            return Price(tokens_in=into * 1e6, tokens_out=out * 1e6)
-    return None
+    found = ((entry.get("input_cost_per_token"), entry.get("output_cost_per_token")) for entry in _find_entries(*names))
+    priced = (Price(tokens_in=i * 1e6, tokens_out=o * 1e6) for i, o in found if i is not None and o is not None)
+    return next(priced, None)
 
 
 def find_window(*names: str) -> int | None:

@@ -105,8 +105,7 @@ class Endpoint:
         await self.throttle.reserve(usd, tokens)
         used: Usage | None = Usage(calls=1)  # a call that is cut off may be billed all the same
         try:
-            raw = await self._send(body)
-            reply = self._read(raw, action)
+            reply = self._read(raw := await self._send(body), action)
             used = reply.usage
         except CallFailed as failure:
             used = used if failure.billed else None

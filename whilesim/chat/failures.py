@@ -59,8 +59,7 @@ def read_failure(where: str, status: int, text: str, headers: Mapping[str, str])
 
 def says(text: str, what: str) -> bool:
     """Whether an error text holds one of the phrases listed under ``what``."""
-    folded = text.casefold()
-    return any(phrase in folded for phrase in load_words("failures")[what])
+    return any(phrase in text.casefold() for phrase in load_words("failures")[what])
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:

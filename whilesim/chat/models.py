@@ -73,8 +73,7 @@ class Model:
     def host(self) -> str:
         """Where the model answers, without a key that the address may hold; for messages."""
         parts = urlsplit(self.base_url or str(getattr(self.client, "base_url", "")))
-        place = f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
-        return place or self.provider or "its endpoint"
+        return (f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname) or self.provider or "its endpoint"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,10 +61,9 @@ class TicketAgent:
     async def answer(self, messages: Sequence[Message], context: Context) -> Sequence[Message]:
         """Call the function; its tool calls come first, then its words."""
         context.inner.clear()
-        ticket = self.tickets[context.case]
         trace = self.traces.setdefault((context.case, context.rollout), AgentTrace(context.case, trial=context.rollout))
         turns, calls = len(trace.turns), len(trace.tool_calls)
-        told = TicketContext(ticket.customer_context, context.call)
+        told = TicketContext(self.tickets[context.case].customer_context, context.call)
         asked = {"user_message": messages[-1].content, "context": told, "trace": trace}
         names = inspect.signature(self.function).parameters
         by_name = asked.keys() <= names.keys() or any(p.kind is p.VAR_KEYWORD for p in names.values())
@@ -99,8 +98,7 @@ class FrameworkAgent:
         """Run it once."""
         context.inner.clear()
         wire = [m for m in to_openai(messages) if m["content"] or m["role"] != "system"]
-        run = _run_openai if _is_openai(self.agent) else _run_langchain
-        new = await run(self.agent, wire, context)
+        new = await (_run_openai if _is_openai(self.agent) else _run_langchain)(self.agent, wire, context)
         context.inner.extend(m for m in new if m.role == "tool")  # what is answered already is not asked again
         return new
 
@@ -121,9 +119,7 @@ class FloorAgent:
         if tool is None:
             return (Message(role="assistant", content=said),)
         asked = next((m.content or "" for m in reversed(messages) if m.role == "user"), "")
-        arguments = dumps(fill_arguments(tool.get("parameters") or {}, asked))
-        call = ToolCall(id=f"call_{len(messages)}", name=tool["name"], arguments=arguments)
-        return (Message(role="assistant", tool_calls=(call,)),)
+        return (_calling(f"call_{len(messages)}", tool["name"], fill_arguments(tool.get("parameters") or {}, asked)),)
 
     def _tool(self, tools: Sequence[Mapping[str, Any]]) -> Any:
         name = tools[0]["function"]["name"] if self.kind == "first_tool" else None
@@ -188,8 +184,7 @@ def find_handoff(tools: str) -> str | None:
 def fill_arguments(schema: Mapping[str, Any], text: str) -> dict[str, Any]:
     """Fill what a schema requires with the first thing that fits: an option, a number, a word with digits in it, the text."""
     known = schema.get("properties", {})
-    found = re.search(r"\w*\d[\w-]*", text)
-    coded = found.group() if found else ""
+    coded = next(iter(re.findall(r"\w*\d[\w-]*", text)), "")
     return {name: _fill(name, known.get(name, {}), coded, text) for name in schema.get("required", ())}
 
 
@@ -284,8 +279,7 @@ def _calling(call_id: str, name: str, arguments: Any) -> Message:
 def _of_langchain(message: Any) -> Message:
     """Read a message of LangChain's, a mapping of OpenAI's, or text."""
     if isinstance(message, (str, Mapping)):
-        told = message if isinstance(message, Mapping) else {"content": message}
-        return read_message({"role": "assistant", **told})
+        return read_message({"role": "assistant", **({"content": message} if isinstance(message, str) else message)})
     made = getattr(message, "tool_calls", None) or ()
     calls = [{"id": c.get("id"), "name": c["name"], "arguments": c["args"]} for c in made]
     told = {"role": "tool" if message.type == "tool" else "assistant", "content": message.content, "tool_calls": calls}

@@ -14,7 +14,7 @@ from typing import Any
 
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, loads
-from whilesim.keeping.hub import REPO, commit, list_files, make_repo
+from whilesim.keeping.hub import REPO, commit, fetch, list_files, make_repo
 
 _OURS = re.compile(r"data/.+\.parquet|runs/.+\.json|README\.md|LICENSE|\.gitattributes")
 
@@ -59,14 +59,11 @@ def read_history(repo: str, split: str = "nightly") -> list[dict[str, Any]]:
     Raises:
         InputError: There is no such dataset, or nothing of ours in this split.
     """
-    from huggingface_hub import HfApi
-
     if not (paths := [p for p in list_files(repo) if re.fullmatch(rf"runs/{split}-.*\.json", p)]):
         msg = f"{repo!r} holds no run in split {split!r}. Push one: result.push_to_hub({repo!r}, split={split!r})."
         raise InputError(msg)
-    files = [HfApi().hf_hub_download(repo, path, repo_type="dataset") for path in sorted(paths)]
     # of one second: as they were pushed, which is how the files are named
-    return sorted((loads(Path(f).read_bytes()) for f in files), key=lambda run: run["date"])
+    return sorted((loads(Path(fetch(repo, path)).read_bytes()) for path in sorted(paths)), key=lambda run: run["date"])
 
 
 def read_table(repo: str, split: str, revision: str | None = None) -> list[dict[str, Any]]:

@@ -190,11 +190,10 @@ def tell_floors(floors: Mapping[str, Floor]) -> list[str]:
 def weak(floors: Mapping[str, Floor]) -> list[str]:
     """Say which trivial agents pass more than a fifth of the suite, and which tickets those are."""
     found = list[str]()
-    for name, f in floors.items():
-        if f.rate > FLOOR:
-            named = ", ".join(f.passed[:10]) + (" ..." if len(f.passed) > 10 else "")
-            share = f"{len(f.passed)} of {f.tickets} tickets ({f.rate:.0%})"
-            found.append(f"{name} passes {share}, so they tell little: {named}")
+    for name, f in ((name, f) for name, f in floors.items() if f.rate > FLOOR):
+        named = ", ".join(f.passed[:10]) + (" ..." if len(f.passed) > 10 else "")
+        share = f"{len(f.passed)} of {f.tickets} tickets ({f.rate:.0%})"
+        found.append(f"{name} passes {share}, so they tell little: {named}")
     return found
 
 

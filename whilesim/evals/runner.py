@@ -256,8 +256,8 @@ async def _ask(chat: Chat, setup: Setup, trace: AgentTrace, ticket: Ticket, name
     told, questions, box = trace.trace.messages, (ticket.oracle or {}).get("open", ()), setup.box
     evidence = Evidence(policy=box.policy, tools=box.tools, messages=told, facts=facts, open=questions)
     key = CallKey(case=trace.case_id, rollout=trace.trial, role="judge")
-    found = await judge(chat, setup.judged, evidence, key=key, model=name)
-    return {n: s.score for n, s in found.scores.items()}
+    scores = (await judge(chat, setup.judged, evidence, key=key, model=name)).scores
+    return {n: s.score for n, s in scores.items()}
 
 
 def _note(trace: AgentTrace, name: str, scored: Scored) -> None:

@@ -99,8 +99,7 @@ class _Desk:
         asked, reply, usage = await self.answer(request)
         head = {"id": f"chatcmpl-{digest(repr(reply), 12)}", "created": int(time.time()), "model": asked["model"]}
         if asked.get("stream"):
-            counted = usage if asked["stream_options"].get("include_usage") else None
-            return await _stream(request, head, reply, counted)
+            return await _stream(request, head, reply, usage if asked["stream_options"].get("include_usage") else None)
         message = {**reply.to_openai(), "refusal": None}
         choice = {"index": 0, "message": message, "finish_reason": _finish(reply), "logprobs": None}
         whole = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
@@ -163,8 +162,7 @@ async def _stream(request: Any, head: Mapping[str, Any], reply: Message, usage: 
     parts: list[tuple[Any, str | None]] = [*((delta, None) for delta in _deltas(reply)), ({}, _finish(reply))]
     choices = [{"index": 0, "delta": delta, "finish_reason": end, "logprobs": None} for delta, end in parts]
     chunks: list[Any] = [{**head, "choices": [choice]} for choice in choices]
-    if usage is not None:
-        chunks.append({**head, "choices": [], "usage": usage})
+    chunks += [{**head, "choices": [], "usage": usage}] if usage is not None else []
     for text in (*map(dumps, chunks), "[DONE]"):
         await response.write(f"data: {text}\n\n".encode())
     await response.write_eof()

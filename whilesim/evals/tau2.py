@@ -201,7 +201,7 @@ def floors_tau2(tasks: Iterable[Mapping[str, Any]]) -> dict[str, Floor]:
     that such an agent can score.
     """
     known = [(t, str(t["id"]), wants_handoff(t)) for t in tasks]
-    floors = (("always_handoff", True), ("do_nothing", False))
+    floors = {"always_handoff": True, "do_nothing": False}.items()
     return {n: Floor.of({i: (_floor_passes(t, handoff=does), w) for t, i, w in known}) for n, does in floors}
 
 
@@ -280,9 +280,8 @@ def _refuse_mixed(runs: Sequence[Mapping[str, Any]], info: Mapping[str, Any], pa
         msg = f"{path!r} was made by more than one configuration: {'; '.join(mixed)}. Run again with a --save-to of its own."
         raise InputError(msg)
     pairs = Counter((s["task_id"], s.get("trial")) for s in runs if not _is_broken(s))
-    for (task, trial), count in pairs.items():
-        if count > 1:
-            raise InputError(f"{path!r} holds trial {trial} of task {task!r} more than once: give each file once.")
+    for task, trial in (pair for pair, count in pairs.items() if count > 1):
+        raise InputError(f"{path!r} holds trial {trial} of task {task!r} more than once: give each file once.")
     trials, due = len({s.get("trial") for s in runs}), info.get("num_trials")
     odd = runs and due and due != trials
     return [f"the file says {due} trial(s) and holds {trials}: the run was resumed"] if odd else []

@@ -79,11 +79,9 @@ class Certificate:
         for ((first, _), (second, _)), found in counts.items():
             tables.setdefault(f"{first} x {second}", Counter()).update(name for name in _COLUMNS if found[name])
         columns = {name: sum(table[name] for table in tables.values()) for name in _COLUMNS}
-        return cls(
-            **columns,
-            holes=tuple(Hole(pair=pair, why=_why(found)) for pair, found in counts.items() if not found["kept"]),
-            by_axes={name: (table["kept"], table["feasible"]) for name, table in tables.items()},
-        )
+        holes = tuple(Hole(pair=pair, why=_why(found)) for pair, found in counts.items() if not found["kept"])
+        by_axes = {name: (table["kept"], table["feasible"]) for name, table in tables.items()}
+        return cls(**columns, holes=holes, by_axes=by_axes)
 
     def to_json(self) -> dict[str, Any]:
         """Return the certificate as a JSON object; a hole is axis, value, axis, value, why."""
@@ -136,15 +134,13 @@ def _why(found: Counter[str]) -> str:
     """Say why no kept row holds a pair: the commonest reason at the last stage that it reached."""
     stages = {"lost ": "met, and then ", "missing ": "played, but ", "failed ": "every conversation failed: "}
     for mark, told in stages.items():
-        reasons = sorted((-n, key) for key, n in found.items() if key.startswith(mark))
-        if reasons:
+        if reasons := sorted((-n, key) for key, n in found.items() if key.startswith(mark)):
             return told + reasons[0][1].removeprefix(mark)
     return "in no card"
 
 
 def _rightly_refused(row: Row, tools: Sequence[Tool]) -> bool:
-    oracle = row.to_oracle()
-    if oracle is None or not tools:
+    if (oracle := row.to_oracle()) is None or not tools:
         return False
     end = observe_end(read_messages(row.messages), tools, row.failed_calls)
     return (end == "refused" and "refused" in oracle.ends) or (end == "handed_off" and oracle.handoff_wanted is True)

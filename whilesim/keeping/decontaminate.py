@@ -218,8 +218,7 @@ def _same_names(rows: Sequence[Row], items: Sequence[Item]) -> _Found:
         told = [m["content"] or "" for m in row.messages[1:]] + [dumps(row.card.facts)]
         told += [call["function"]["arguments"] for call in row.calls]
         both = identifiers("\n".join(told), index)
-        both = both and both - identifiers(_common(row), index)
-        if both:
+        if both and (both := both - identifiers(_common(row), index)):
             found[row.id] = index.evidence("identifiers", min(both), ", ".join(sorted(both)))
     return (f"{len(index)} identifiers", found) if index else ("nothing that names a record or a person", None)
 

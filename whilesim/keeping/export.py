@@ -33,6 +33,7 @@ from whilesim.situations.tools import Tool
 Format = Literal["trl", "openai", "sharegpt", "dpo", "kto", "rl"]
 Line = dict[str, Any]
 Writer = Callable[[Row, bool], Line]
+_Placed = tuple[int, Row]
 _LABELLED: Sequence[State] = ("kept", "dropped")
 _STATES: Mapping[Format, Sequence[State]] = {"dpo": _LABELLED, "kto": _LABELLED, "rl": STATES}
 _SPEAKERS = {"system": "system", "user": "human", "assistant": "gpt", "tool": "observation"}
@@ -104,9 +105,7 @@ def _opened(call: Mapping[str, Any]) -> dict[str, Any]:
     return {**function, "arguments": parse_object(function["arguments"])}
 
 
-def _choose(
-    rows: Iterable[Row], kind: Format, states: Sequence[State], left_out: Counter[str]
-) -> Iterator[tuple[int, Row]]:
+def _choose(rows: Iterable[Row], kind: Format, states: Sequence[State], left_out: Counter[str]) -> Iterator[_Placed]:
     """Yield the rows to write, each with its place, and count the others by why."""
     seen: set[str] = set()
     for place, row in enumerate(rows):
@@ -170,8 +169,7 @@ def _pairs(pairs: Iterable[Preference], reasoning: bool) -> Iterator[Line]:
 
 def _labels(rows: Iterable[Row], left_out: Counter[str], tools: Sequence[Tool], reasoning: bool) -> Iterator[Line]:
     for row in rows:
-        cut = _telling_turn(row, tools)
-        if cut is None:
+        if (cut := _telling_turn(row, tools)) is None:
             left_out["rows dropped for no turn of the agent's"] += 1
             continue
         yield {
@@ -179,8 +177,7 @@ def _labels(rows: Iterable[Row], left_out: Counter[str], tools: Sequence[Tool], 
             "completion": [wire_message(row.messages[cut], reasoning=reasoning)],
             "label": row.state == "kept",
             "tools": row.tools,
-            "rule": row.verdict.rule if row.verdict else "",
-            "reason": row.verdict.reason if row.verdict else "",
+            **{name: getattr(row.verdict, name) for name in ("rule", "reason")},
             "row": row.id,
         }
 

@@ -115,7 +115,8 @@ def read_folder(folder: Path) -> tuple[Sequence[Row], Manifest | None, dict[str,
     rows: Sequence[Row] = RowFile.open(path)
     if path.stat().st_size <= WHOLE:
         rows = tuple(rows)
-    grades = {grade.id: grade for grade in RowFile.open(verdicts).read(_grade)} if verdicts.exists() else None
+    told = RowFile.open(verdicts).read(lambda line: _GRADE.validate_python(loads(line))) if verdicts.exists() else None
+    grades = None if told is None else {grade.id: grade for grade in told}
     return rows, Manifest.read(manifest) if manifest.exists() else None, grades
 
 
@@ -153,7 +154,3 @@ def append_lines(path: Path, values: Iterable[Mapping[str, Any]]) -> None:
     """Add lines to either file at once: rows played later, or a paid answer while grading lasts."""
     with path.open("ab") as out:
         out.write(b"".join(dumps(value).encode() + b"\n" for value in values))
-
-
-def _grade(line: bytes) -> Grade:
-    return _GRADE.validate_python(loads(line))

@@ -52,8 +52,7 @@ class Grade:
 
     def apply(self, row: Row) -> Row:
         """Return the row with this grade; the row as it was played stays as it is."""
-        graded = row.model_copy(update={"findings": list(self.findings)})
-        return graded.with_verdict(self.verdict, usage=self.usage)
+        return row.model_copy(update={"findings": [*self.findings]}).with_verdict(self.verdict, usage=self.usage)
 
 
 Grades = Mapping[str, Grade]
@@ -62,11 +61,8 @@ Grades = Mapping[str, Grade]
 
 def grades_of(rows: Iterable[Row]) -> dict[str, Grade]:
     """Return the grades that rows carry, by the ids of those that have a verdict."""
-    return {
-        row.id: Grade(id=row.id, verdict=row.verdict, findings=tuple(row.findings), usage=row.usage.judge)
-        for row in rows
-        if row.verdict is not None
-    }
+    told = ((row, tuple(row.findings)) for row in rows if row.verdict is not None)
+    return {r.id: Grade(id=r.id, verdict=r.verdict, findings=found, usage=r.usage.judge) for r, found in told}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +85,7 @@ class Grading:
     def __post_init__(self) -> None:
         if not 0 <= self.fraction <= 1:
             raise InputError(f"fraction is {self.fraction!r}; it is a share from 0 to 1. Type fraction=0.25")
-        wrong = {k: v for k, v in self.severity.items() if v not in get_args(Weight)}
-        if wrong:
+        if wrong := {k: v for k, v in self.severity.items() if v not in get_args(Weight)}:
             msg = f"severity has {wrong!r}; a check's severity is drop, warn or ignore. Type severity={{'refusal': 'warn'}}"
             raise InputError(msg)
 
@@ -112,15 +107,15 @@ async def grade_rows(rows: Iterable[Row], known: Grades, how: Grading, done: Cal
         ModelError: The judge's endpoint refused the key.
     """
     survivors = []
-    for row in rows:
-        if row.state == "failed":
-            continue
+    for row in (row for row in rows if row.state != "failed"):
         before = known.get(row.id)
         spent = before.usage if before else Usage()  # what earlier judges cost stays on the bill
         weights = ((finding, how.severity.get(finding.check, finding.severity)) for finding in row.findings)
         findings = tuple(replace(finding, severity=weight) for finding, weight in weights if weight != "ignore")
         blank = Grade(id=row.id, verdict=None, findings=findings, usage=spent)
-        found = _unread_verdict(row, findings, how)
+        found = oppose(findings, against := oracle_violations(row, how.tools))
+        if how.chat is None:
+            found = decide(findings, against, None, row.to_oracle(), how.rubric)
         if found is None:
             survivors.append((row, blank))
         else:
@@ -140,8 +135,7 @@ async def grade_rows(rows: Iterable[Row], known: Grades, how: Grading, done: Cal
 
 def judged_case(row: Row, how: Grading) -> Case | None:
     """Return a row's conversation as this judge read it, None where another or none did."""
-    verdict = row.verdict
-    if verdict is None or verdict.judge != how.judge:
+    if (verdict := row.verdict) is None or verdict.judge != how.judge:
         return None
     told = Judgement(keep=verdict.keep, reason=verdict.reason, scores=verdict.scores, judge=how.judge)
     return Case(id=row.id, evidence=_evidence(row, row.findings, how), judgement=told, key=_key(row))
@@ -151,14 +145,6 @@ def oracle_violations(row: Row, tools: Sequence[Tool]) -> list[Violation]:
     """Return what a row did against its oracle."""
     oracle = row.to_oracle()
     return violations(oracle, read_messages(row.messages), tools, row.failed_calls) if oracle else []
-
-
-def _unread_verdict(row: Row, findings: Sequence[Finding], how: Grading) -> Verdict | None:
-    """Return the verdict of findings, oracle, or of nobody where there is no judge; else None."""
-    against = oracle_violations(row, how.tools)
-    if how.chat is None:
-        return decide(findings, against, None, row.to_oracle(), how.rubric)
-    return oppose(findings, against)
 
 
 async def _judge_all(waiting: Sequence[tuple[Row, Grade]], how: Grading, done: Callable[[Grade], None]) -> None:

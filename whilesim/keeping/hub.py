@@ -81,21 +81,17 @@ def push(
     """
     if not REPO.fullmatch(repo):
         raise InputError(f"{repo!r} names no dataset on the Hub. Type 'owner/name'.")
-    fit = {place: lighten(row) for place, row in enumerate(rows) if not row.loose_calls}
-    if not fit:
+    if not (fit := {place: lighten(row) for place, row in enumerate(rows) if not row.loose_calls}):
         msg = f"none of {len(rows)} rows can be published: there is nothing to train on. Look at data.ledger."
         raise InputError(msg)
     light, places = list(fit.values()), list(fit)
     parts = split_rows(light, splits, manifest.seed)
     counts = {name: len(part) for name, part in parts.items()}
-    from huggingface_hub import HfApi
-
-    hub: Any = None if dry_run else HfApi()
     present = [] if dry_run else _open(repo, private)
     replaced, pushes = "", []
     if "manifest.json" in present:
-        replaced = str(hub.repo_info(repo, repo_type="dataset").sha)
-        pushes = Manifest.read(_fetch(hub, repo, "manifest.json"), f"{repo!r}: manifest.json").record.get("pushes", [])
+        replaced = str(_look(repo).sha)
+        pushes = _read_manifest(repo).record.get("pushes", [])
     pushes = [*pushes, {"rows": counts, "whilesim": manifest.whilesim, "replaced": replaced}]
     manifest = manifest.model_copy(update={"record": {**manifest.record, "pushes": pushes}})
     card, out = _card(light, manifest, repo, counts), len(rows) - len(fit)
@@ -115,17 +111,14 @@ def pull(repo: str) -> tuple[list[Row], Manifest]:
     Raises:
         InputError: There is no such dataset, or its files are not ours.
     """
-    from huggingface_hub import HfApi
-
     if not REPO.fullmatch(repo):
         raise InputError(f"{repo!r} is no folder, and names no dataset on the Hub. Type 'owner/name'.")
-    hub = HfApi()
     present = list_files(repo, told=f"there is no folder {repo!r} here, and ")
     paths = [path for path in present if _PART.fullmatch(path)]
     if "manifest.json" not in present or not paths:
         raise InputError(f"{repo!r} was not pushed by whilesim: it holds no manifest.json beside data/*.parquet.")
-    manifest = Manifest.read(_fetch(hub, repo, "manifest.json"), f"{repo!r}: manifest.json")
-    rows = list(share_tools(row for path in paths for row in _read_rows(hub, repo, path)))
+    manifest = _read_manifest(repo)
+    rows = list(share_tools(row for path in paths for row in _read_rows(repo, path)))
     return sorted(rows, key=_in_order), manifest
 
 
@@ -149,10 +142,14 @@ def commit(repo: str, files: Mapping[str, Path | bytes], old: Iterable[str], tol
 
 def list_files(repo: str, revision: str | None = None, told: str = "") -> list[str]:
     """Return the paths in a dataset, or say that there is none; ``told`` opens what is said."""
+    return [file.rfilename for file in _look(repo, revision, told).siblings or ()]
+
+
+def fetch(repo: str, path: str) -> str:
+    """Bring a file of a dataset here, and return where it lies."""
     from huggingface_hub import HfApi
 
-    found = patiently(repo, lambda: HfApi().dataset_info(repo, revision=revision, timeout=_PATIENCE), told)
-    return [file.rfilename for file in found.siblings or ()]
+    return patiently(repo, lambda: str(HfApi().hf_hub_download(repo, path, repo_type="dataset")))
 
 
 def patiently(repo: str, call: Callable[[], T], told: str = "") -> T:
@@ -188,22 +185,27 @@ def patiently(repo: str, call: Callable[[], T], told: str = "") -> T:
 def _open(repo: str, private: bool) -> list[str]:
     """Make a repository that is not there; return the paths in it, or refuse what is not ours to replace."""
     present = make_repo(repo, private)
-    foreign = sorted(set(present) - _NEVER_OURS)
-    if foreign and "manifest.json" not in present:
+    if (foreign := sorted(set(present) - _NEVER_OURS)) and "manifest.json" not in present:
         msg = f"{repo!r} holds {foreign[0]!r}, which whilesim did not write and would replace. Push to another name."
         raise InputError(msg)
     return present
 
 
-def _fetch(hub: Any, repo: str, path: str) -> str:
-    return patiently(repo, lambda: str(hub.hf_hub_download(repo, path, repo_type="dataset")))
+def _look(repo: str, revision: str | None = None, told: str = "") -> Any:
+    from huggingface_hub import HfApi
+
+    return patiently(repo, lambda: HfApi().dataset_info(repo, revision=revision, timeout=_PATIENCE), told)
 
 
-def _read_rows(hub: Any, repo: str, path: str) -> Iterator[Row]:
+def _read_manifest(repo: str) -> Manifest:
+    return Manifest.read(fetch(repo, "manifest.json"), f"{repo!r}: manifest.json")
+
+
+def _read_rows(repo: str, path: str) -> Iterator[Row]:
     """Read a part of the rows; whoever may write to a repository may have changed it."""
     import pyarrow.parquet as parquet
 
-    file = _fetch(hub, repo, path)
+    file = fetch(repo, path)
     try:
         held = parquet.ParquetFile(file)
         if odd := sorted(held.schema_arrow.names ^ Row.model_fields.keys()):
@@ -257,14 +259,11 @@ def _card(rows: Sequence[Row], manifest: Manifest, repo: str, counts: Mapping[st
         repo=repo,
         counts=counts,
         states={state: states.count(state) for state in STATES if state in states},
-        record=manifest.record,
         holes=manifest.record.get("certificate", {}).get("holes", [])[:_HOLES],
         models=sorted((role, name, _terms(name, manifest)) for role, name in named if name),
-        axes=manifest.axes,
         kinds={name: Counter(values).most_common() for name, values in kinds.items() if any(values)},
         messages=median(len(row.messages) for row in rows),
-        seed=manifest.seed,
-        notes=manifest.notes,
+        **{name: getattr(manifest, name) for name in ("record", "axes", "seed", "notes")},
     )
 
 

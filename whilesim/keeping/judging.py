@@ -34,8 +34,7 @@ def choose_judge(players: Mapping[str, Any], fingerprint: Mapping[str, Any], *, 
         InputError: All that is left of the model is its name, and it may have answered at an address of the user's.
     """
     agent, customer = (_model_of(players.get(role)) for role in ("agent", "customer"))
-    judge = agent if customer is None else customer
-    role = "agent" if customer is None else "customer"
+    role, judge = ("agent", agent) if customer is None else ("customer", customer)
     if isinstance(judge, str) and isinstance(fingerprint.get(role), Mapping):
         msg = f"{judge!r} played these rows, and where it answered is not written down: they could go to the wrong "
         msg += "host. Type grade(judge=ws.Model(...)); in a shell: --judge NAME, "

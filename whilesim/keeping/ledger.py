@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import Any
 
 from whilesim.chat.messages import read_messages
@@ -79,8 +80,7 @@ class Ledger:
         for state in STATES:
             lines.append(f"{state:<40}{getattr(self, state):>8}")
             lines += [f"  {reason:<38}{n:>8}" for reason, n in self.reasons[state].items()]
-        unread = self.reasons["kept"].get("unopposed")
-        if unread:
+        if unread := self.reasons["kept"].get("unopposed"):
             lines.append(f"nobody read {unread} of the {self.kept} kept rows: nothing was found against them")
         for role, used in self.usage.items():
             if used.calls:
@@ -99,8 +99,7 @@ def summarise(rows: Iterable[Row], ledger: Ledger, *, graded: bool) -> str:
         counts = f"{ledger.unjudged} played, {ledger.failed} failed, not graded yet (data.grade())"
     lines = [f"Simulation of {ledger.planned} rows: {counts}"]
     for state in STATES[1:] if graded else ("failed",):
-        reasons = [f"{n} {reason}" for reason, n in ledger.reasons[state].items()]
-        if reasons:
+        if reasons := [f"{n} {reason}" for reason, n in ledger.reasons[state].items()]:
             lines.append(f"  {state}: {', '.join(reasons[:5])}{', ...' if len(reasons) > 5 else ''}")
     if ledger.failed == ledger.planned:
         causes = Counter(row.failure.message for row in rows if row.failure)
@@ -110,25 +109,20 @@ def summarise(rows: Iterable[Row], ledger: Ledger, *, graded: bool) -> str:
 
 def count_passes(rows: Iterable[Row], seed: int = 0) -> PassAt:
     """Summarise graded rows by pass@k and pass^k over cards; twins are resampled together."""
-    tries: dict[str, list[bool]] = {}
-    groups: dict[str, str] = {}
-    for row in rows:
-        if row.wave:
-            continue
+    groups, tried, passed = dict[str, str](), Counter[str](), Counter[str]()
+    for row in (row for row in rows if not row.wave):
         groups[row.card_id] = row.twin_of or row.card_id
-        passes = tries.setdefault(row.card_id, [])
         if row.state in ("kept", "dropped") and not is_spoiled(row):
-            passes.append(row.state == "kept")
-    return pass_at([(len(t), sum(t)) for t in tries.values()], groups=list(groups.values()), seed=seed)
+            tried[row.card_id] += 1
+            passed[row.card_id] += row.state == "kept"
+    return pass_at([(tried[card], passed[card]) for card in groups], groups=list(groups.values()), seed=seed)
 
 
 def count_handoffs(rows: Iterable[Row], tools: Sequence[Tool]) -> HandoffTable:
     """Count hand-offs that were wanted and made; failed rows are left out."""
-    return handoff_table(
-        read_handoff(row.to_oracle() or Oracle(), read_messages(row.messages), tools, row.failed_calls)
-        for row in rows
-        if row.state != "failed"
-    )
+    ended = (row for row in rows if row.state != "failed")
+    told = ((row.to_oracle() or Oracle(), read_messages(row.messages), tools, row.failed_calls) for row in ended)
+    return handoff_table(starmap(read_handoff, told))
 
 
 def is_spoiled(row: Row) -> bool:

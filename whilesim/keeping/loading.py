@@ -40,8 +40,7 @@ def concat(parts: Sequence[Simulation | str | os.PathLike[str]]) -> Simulation:
         raise InputError("concat needs at least one simulation. Type ws.concat([a, b]).")
     simulations = [part if isinstance(part, Simulation) else load(part) for part in parts]
     rows = [row for part in simulations for row in part.rows]
-    twice = [row_id for row_id, n in Counter(row.id for row in rows).items() if n > 1]
-    if twice:
+    if twice := [row_id for row_id, n in Counter(row.id for row in rows).items() if n > 1]:
         msg = f"row {twice[0]!r} stands in two simulations. Shards of one plan have rows of their own; "
         raise InputError(msg + "rows of two plans cannot be one simulation: export each.")
     manifest = join_manifests([part.manifest for part in simulations])

@@ -132,8 +132,7 @@ def _spread(texts: Sequence[str]) -> list[tuple[float, float]]:
     """Lay texts out in a unit square, alike ones near each other: two principal components."""
     if len(set(texts)) < 3:
         return [(0.5, 0.5)] * len(texts)
-    vectors = embed(texts, HASHED).matrix
-    centred = vectors - vectors.mean(axis=0)
+    centred = (vectors := embed(texts, HASHED).matrix) - vectors.mean(axis=0)
     turns = np.arange(len(texts))
     axes = centred.T @ np.column_stack([turns % 7, turns % 5])
     for _ in range(12):  # power iteration: near enough for a picture, and far quicker than all components

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from typing import Any, Literal
 
 from whilesim.core.jsontext import dumps
@@ -69,18 +69,14 @@ def build_pairs(
         if not states["kept"]:
             left_out["candidate pairs: no rollout of the card was kept"] += states["dropped"]
         elif states["dropped"] or len(cards) > 1:
-            for found in _from_family([[rows[place] for place, _ in card] for card in cards.values()], tools):
+            family = [[rows[place] for place, _ in card] for card in cards.values()]
+            tries = [_from_rollouts(card, tools) for card in family]
+            tries += [_from_twins(_kept(first), _kept(second)) for first, second in combinations(family, 2)]
+            for found in chain.from_iterable(tries):
                 if isinstance(found, Preference):
                     yield found
                 else:
                     left_out[f"candidate pairs: {found}"] += 1
-
-
-def _from_family(cards: Sequence[Sequence[Row]], tools: Sequence[Tool]) -> Iterator[Preference | str]:
-    for card in cards:
-        yield from _from_rollouts(card, tools)
-    for first, second in combinations(cards, 2):
-        yield from _from_twins(_kept(first), _kept(second))
 
 
 def _kept(rows: Iterable[Row]) -> list[Row]:
@@ -112,8 +108,7 @@ def _from_rollouts(group: Sequence[Row], tools: Sequence[Tool]) -> Iterator[Pref
 
 
 def _diverge(right: Row, wrong: Row, place: int | None) -> Preference | str:
-    cut = _first_difference(right, wrong)
-    if cut is None:
+    if (cut := _first_difference(right, wrong)) is None:
         return "never differ"
     if {right.messages[cut]["role"], wrong.messages[cut]["role"]} != {"assistant"}:
         return "customer or world differ first"
@@ -137,13 +132,12 @@ def _gave_up(row: Row, cut: int) -> bool:
 
 
 def _from_twins(first: Sequence[Row], second: Sequence[Row]) -> Iterator[Preference | str]:
-    tries = [(a, b, _cut_at_result(a, b)) for a, b in product(first, second)]
-    found = next(((a, b, cut) for a, b, cut in tries if cut is not None), None)
-    if found is not None:
-        a, b, cut = found
-        yield _matched(a, b, cut, "twins", ("twins", _flipped(a, b)))
-        yield _matched(b, a, cut, "twins", ("twins", _flipped(b, a)))
-    elif tries:
+    for a, b in product(first, second):
+        if (cut := _cut_at_result(a, b)) is not None:
+            yield _matched(a, b, cut, "twins", ("twins", _flipped(a, b)))
+            yield _matched(b, a, cut, "twins", ("twins", _flipped(b, a)))
+            return
+    if first and second:
         yield "no tool result differs first"
 
 

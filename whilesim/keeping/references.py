@@ -99,18 +99,15 @@ def identifiers(text: str, known: Container[str] | None = None) -> frozenset[str
     found = set()
     for match in _NAME.finditer(_DATE.sub(" ", text)):
         raw = match.group().strip("-_.").casefold()
-        digits = sum(c.isdigit() for c in raw)
+        digits, number = sum(c.isdigit() for c in raw), re.sub(r"\D", "", raw)
+        booked = digits and match.group().isupper() and len(raw) == 6
+        coded = (digits >= 3 and not _AMOUNT.fullmatch(raw)) or booked
         if known is not None:
-            found |= {name for name in (raw, re.sub(r"\D", "", raw)) if name in known}
-        elif "@" in raw:
+            found |= {name for name in (raw, number) if name in known}
+        elif "@" in raw or (any(map(str.isalpha, raw)) and coded and not _ONE_OF_FEW.fullmatch(raw)):
             found.add(raw)
-        elif not any(c.isalpha() for c in raw):
-            if digits >= 7:
-                found.add(re.sub(r"\D", "", raw))
-        elif _ONE_OF_FEW.fullmatch(raw):
-            continue
-        elif (digits >= 3 and not _AMOUNT.fullmatch(raw)) or (digits and match.group().isupper() and len(raw) == 6):
-            found.add(raw)  # the second: a booking's six characters
+        elif digits >= 7 and not any(map(str.isalpha, raw)):
+            found.add(number)
     return frozenset(found)
 
 

@@ -29,8 +29,7 @@ def explain_row(row: Row, grade: Grade | None = None, *, limit: int | None = Non
     lines.append("situation: " + ", ".join(f"{axis}={value}" for axis, value in row.situation.items()))
     lines += [f"card {name}: {value}" for name, value in wire["card"].items() if value]
     lines.append("persona: " + ", ".join(f"{name}={value}" for name, value in wire["persona"].items()))
-    oracle = row.to_oracle()
-    if oracle is not None:
+    if (oracle := row.to_oracle()) is not None:
         lines.append(f"right is: {' or '.join(oracle.ends)}. {oracle.why}")
         lines += [f"open: {question}" for question in oracle.open]
     for i, message in enumerate(row.messages):

@@ -185,29 +185,22 @@ class Row(Part):
         Raises:
             InputError: A value cannot stand in a row; names the field.
         """
-        played = {name: getattr(trace, name) for name in ("seed", "final_state", "stop", "planted")}
-        played |= {name: to_plain(getattr(trace, name)) for name in ("customer_calls", "changes", "failure")}
-        told = dict.fromkeys(RowProvenance.model_fields) | dict(provenance or {})
-        made = {
-            "version": 1,
-            "id": f"{card.id}/r{rollout}",
+        parts = {name: getattr(trace, name) for name in ("customer_calls", "changes", "failure")}
+        made = to_plain(parts | {"persona": card.persona, "oracle": oracle, "findings": findings})
+        made |= {name: getattr(trace, name) for name in ("seed", "final_state", "stop", "planted")}
+        made |= {"version": 1, "id": f"{card.id}/r{rollout}", "rollout": rollout, "wave": wave, "verdict": None}
+        told = {
             "situation_id": card.situation.id,
-            "rollout": rollout,
-            "wave": wave,
+            "situation": card.situation.values,
             "messages": [_write_message(m) for m in trace.messages],
             "tools": [t.to_openai() for t in tools],
             "failed_calls": _failed_calls(trace, tools),
-            "situation": card.situation.values,
-            "persona": to_plain(card.persona),
             "card": {name: getattr(card, name) for name in RowCard.model_fields},
             "twin_of": card.twin_of,
-            "oracle": to_plain(oracle),
-            "findings": to_plain(findings),
-            "verdict": None,
             "usage": {role: trace.usage.get(role, Usage()).to_json() for role in ROLES},
-            "provenance": told,
+            "provenance": dict.fromkeys(RowProvenance.model_fields) | dict(provenance or {}),
         }
-        return cls.from_json(made | played)
+        return cls.from_json(made | told)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Row:

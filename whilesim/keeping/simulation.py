@@ -145,11 +145,10 @@ class Simulation:
 
     def find(self, row_id: str) -> Row:
         """Return one row by its id; raises InputError where there is none."""
-        row = next((row for row in self.rows if row.id == row_id), None)
-        if row is None:
-            some = ", ".join(repr(row.id) for row in self.rows[:3])
-            raise InputError(f"there is no row {row_id!r:.60} here. Ids look like {some}.")
-        return row
+        if found := next((row for row in self.rows if row.id == row_id), None):
+            return found
+        some = ", ".join(repr(row.id) for row in self.rows[:3])
+        raise InputError(f"there is no row {row_id!r:.60} here. Ids look like {some}.")
 
     def explain(self, row_id: str, *, limit: int | None = None) -> str:
         """Return all that is known of one row, to read; ``limit`` cuts messages to so many characters."""

@@ -49,8 +49,7 @@ def split_rows(
     for name in shares:
         if not _NAME.fullmatch(name):
             raise InputError(f"{name!r} cannot be a split's name: use letters, digits and underscores.")
-    groups = _groups(rows)
-    if len(groups) < len(shares):
+    if len(groups := _groups(rows)) < len(shares):
         msg = f"{len(shares)} splits were asked for and the rows form {len(groups)} group(s) of situations. Ask for fewer."
         raise InputError(msg)
     kinds = [_value(row, by) for row in rows]
@@ -82,15 +81,13 @@ def near_duplicates(rows: Iterable[Row], threshold: float = 0.8) -> dict[str, st
 
     index = MinHashLSH(threshold=max(0.1, threshold - 0.1), num_perm=_PERMUTATIONS)
     blank = MinHash(num_perm=_PERMUTATIONS, hashfunc=crc32)
-    kept: dict[str, frozenset[tuple[str, ...]]] = {}
-    found: dict[str, str] = {}
+    kept, found = dict[str, frozenset[tuple[str, ...]]](), dict[str, str]()
     for row in rows:
         runs = _runs(row)
         sketch = blank.copy()  # making one draws its permutations again
         sketch.update_batch(["\x1f".join(run).encode("utf-8", "surrogatepass") for run in sorted(runs)])
         likely = ((len(runs & kept[name]) / len(runs | kept[name]), name) for name in sorted(index.query(sketch)))
-        best = max((each for each in likely if each[0] >= threshold), default=None)
-        if best is not None:
+        if best := max((each for each in likely if each[0] >= threshold), default=None):
             found[row.id] = best[1]
         else:
             kept[row.id] = runs
@@ -126,8 +123,7 @@ def _groups(rows: Iterable[Row]) -> dict[str, list[int]]:
     cards = []
     for row in rows:
         cards.append(row.card_id)
-        same = "values " + repr(sorted(row.situation.items()))
-        for other in filter(None, (row.twin_of, same)):
+        for other in filter(None, (row.twin_of, f"values {sorted(row.situation.items())!r}")):
             leader[find(other)] = find(row.card_id)
     groups: dict[str, list[int]] = {}
     for index, card in enumerate(cards):

@@ -154,8 +154,7 @@ class Template:
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
         self.name = str(getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__)
-        source = getattr(tokenizer, "chat_template", None)
-        if not source:
+        if not (source := getattr(tokenizer, "chat_template", None)):
             msg = f"{self.name!r} has no chat template, so nobody knows how it writes a conversation. "
             raise InputError(msg + "Take the instruct version of the model, or set tokenizer.chat_template.")
         named = source if isinstance(source, Mapping) else {"default": source}
@@ -175,8 +174,7 @@ class Template:
         """Yield for each agent turn its index, the text that asks for it, and the text that ends with it."""
         for i, message in enumerate(messages):
             if message["role"] == "assistant":
-                before = self.render(messages[:i], tools, prompt=True)
-                yield i, before, self.render(messages[: i + 1], tools)
+                yield i, self.render(messages[:i], tools, prompt=True), self.render(messages[: i + 1], tools)
 
     def tokens(self, messages: Wire, tools: Any) -> Tokens:
         """Return a conversation's tokens, the agent's marked.
@@ -238,8 +236,8 @@ def find_problems(
 
 
 def _untrained(made: Tokens, template: Template, max_length: int) -> Iterator[str]:
-    trained, special = sum(made.mask), template.special_ids
-    if not trained:
+    special = template.special_ids
+    if not (trained := sum(made.mask)):
         yield "nothing to train on: no token of the agent's is marked"
         return
     if not sum(made.mask[:max_length]):
