@@ -49,7 +49,7 @@ _HEADINGS = re.compile(r"^(?:[^\W\d_][^.:;]{0,60}: )+")
 _INDIRECT = re.compile(
     r"\b(?:ask|check|determine|verify|see|investigate|know|clarify|confirm|test)(?: \w+){0,2}\s+$", re.IGNORECASE
 )
-_UNSAYABLE = re.compile(r"[{}`\"“_/<>=]|\b(?:agent|tool|system|above|below|listed|following|API)s?\b", re.IGNORECASE)
+_UNSAYABLE = re.compile(r"[{}`\"“_/<>=]|\b(?:agent|tool|system|above|below|listed|following|API)s?\b|\bone\W*$", re.I)
 _AMOUNT = re.compile(
     r"[$€£]\s?\d[\d,.]*\d|[$€£]\d|\b\d[\d,.]{0,20}\s?(?:dollars|euros|pounds|USD|EUR|percent|GB|MB|kg|lbs)\b|\b\d[\d.]{0,20}\s?%"
 )

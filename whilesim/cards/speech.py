@@ -118,7 +118,8 @@ def a_or_the(nouns: str) -> str:
     """Put 'the' before a plural and 'a' or 'an' before anything else."""
     if not nouns or is_plural(nouns):
         return nouns and f"the {nouns}"
-    return f"{'an' if nouns[0] in 'aeiou' else 'a'} {nouns}"
+    vowel = re.match(r"(?!one\b|once|uni|us[aeiu]|eu)[aeiou]|hour|hono", nouns, re.I)
+    return f"{'an' if vowel else 'a'} {nouns}"
 
 
 def the(nouns: str) -> str:
@@ -142,6 +143,7 @@ def names_in(text: str, language: str = "en") -> tuple[str, ...]:
     found: list[str] = []
     text = re.sub(r"`[^`]*`|\b\w+_\w+\b(?:\([^)]*\))?|\b[A-Z]{2,}(?:[ ,.]+[A-Z]{2,}){2,}", ".", text)
     text = re.sub(rf"\b(?:{'|'.join(word_set('idioms'))})\b", ".", text, flags=re.I)
+    text = re.sub(r"\bcosts?(?= (?:about |only |up to )?(?:[$€£]|\d|half|twice|nothing))", ".", text)
     kinds = rf"\b({'|'.join(word_set('of_names'))})s? of (?:the |an? |my |their )?(?=[a-z]{{3}})"
     text = re.sub(kinds, r"\1-of-", text, flags=re.I)
     for part in _BREAK.split(text):
@@ -150,7 +152,7 @@ def names_in(text: str, language: str = "en") -> tuple[str, ...]:
         for word in [*_TOKEN.findall(part), ""]:
             low = word.casefold().replace("’", "'")
             if not word or _between(low, before):
-                found.append(_name(run, opener, whole=opener == "" and not word))
+                found.append(_name(run, opener, whole=opener == "" and (not word or low in word_set("finite"))))
                 run, opener = [], low
             else:
                 run.append(word if sum(c.isupper() for c in word) > 1 else low)
