@@ -191,3 +191,18 @@ def test_word_lists_are_read_alike_with_and_without_the_fast_loader(path):
 def test_an_arrow_below_a_numbered_heading_is_an_item(heading):
     (clause,) = parse_policy(f"{heading}\nNo light -> restart the modem.\n").clauses
     assert clause.text.endswith("No light -> restart the modem.")
+
+
+@pytest.mark.parametrize(
+    ("text", "out"),
+    [
+        ("Box: {box}, " * 500, True),
+        ("Box: {box}, " * 500 + "x", False),
+        ("Box: " + "{{box}} / " * 5_000 + "x", False),
+        ("https://" + "!" * 200_000 + "a", True),
+        ("https://" + "!" * 200_000 + "a a", False),
+    ],
+    ids=["form", "form and a word", "one field", "address", "address and a word"],
+)
+def test_a_hostile_form_or_address_is_read_in_one_go_and_not_in_every_way_there_is(text, out):
+    assert unit(text).excluded() is out
