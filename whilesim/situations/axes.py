@@ -104,11 +104,10 @@ def default_space(
             msg = f"axes={{{name!r}: None}} removes an axis that is not there. Type one of {sorted(values)}."
             raise InputError(msg)
     if not values.get("tool", ("removed",)):
-        msg = (
+        raise InputError(
             "no tool was given, so there is nothing that an agent could do. Give tools=[...], "
             "or take the axis out: axes={'tool': None}."
         )
-        raise InputError(msg)
     for rule in forbid:
         require_axes(rule, values)
     rules = [rule for rule in default_rules(tools) if all(name in values for name in rule.axes)]
@@ -158,11 +157,10 @@ def forbid(*axes: str | Callable[..., bool], predicate: Callable[..., bool] | No
     names = tuple(name for name in axes if isinstance(name, str))
     tests = [test for test in (*axes, predicate) if callable(test)]
     if not names or len(tests) != 1 or len(set(names)) < len(names) or len(names) + 1 < len(axes):
-        msg = (
+        raise InputError(
             f"forbid() needs different axis names and then one predicate, but got {axes!r}. "
             "Type forbid('tool_condition', 'tool', lambda condition, tool: ...)."
         )
-        raise InputError(msg)
     return Rule(names, tests[0], why)
 
 
@@ -175,8 +173,7 @@ def require_axes(rule: Rule, names: Mapping[str, Sequence[str]]) -> None:
     """Raise InputError where a rule names an axis that is not among ``names``."""
     unknown = [name for name in rule.axes if name not in names]
     if unknown:
-        msg = f"a rule over {rule.axes} names {unknown[0]!r}, which is no axis. Type one of {list(names)}."
-        raise InputError(msg)
+        raise InputError(f"a rule over {rule.axes} names {unknown[0]!r}, which is no axis. Type one of {list(names)}.")
 
 
 def _checked(name: str, given: Sequence[str], known: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -186,19 +183,16 @@ def _checked(name: str, given: Sequence[str], known: tuple[str, ...] | None) -> 
         msg = f"axis {name!r} was given {given!r}, but needs a list of words. Type {name!r}: ['one', 'another']."
         raise InputError(msg)
     if len(values) < 2:
-        msg = (
+        raise InputError(
             f"axis {name!r} has {len(values)} value(s) and needs at least 2. Add a value, or take the axis "
             f"out, {name!r}: None: an axis that never differs covers nothing."
         )
-        raise InputError(msg)
     if len(set(values)) < len(values):
         twice = next(value for value in values if values.count(value) > 1)
-        msg = f"axis {name!r} has the value {twice!r} twice. Name each value once."
-        raise InputError(msg)
+        raise InputError(f"axis {name!r} has the value {twice!r} twice. Name each value once.")
     strange = [value for value in values if known is not None and value not in known]
     if strange:
-        msg = f"axis {name!r} has the value {strange[0]!r}, which is no {name}. Type some of {known}."
-        raise InputError(msg)
+        raise InputError(f"axis {name!r} has the value {strange[0]!r}, which is no {name}. Type some of {known}.")
     for value in (v for v in values if v not in PLAYED.get(name, values)):
         if near := get_close_matches(value, PLAYED[name], n=1, cutoff=0.8):
             msg = f"axis {name!r} has the value {value!r}. Did you mean {near[0]!r}? Else call it otherwise."

@@ -60,8 +60,7 @@ def draft_object(value: Any, where: str) -> Iterator[Any]:
     elif callable(value):
         yield _draft_function(value)
     else:
-        msg = f"{where} is {shorten(repr(value), 80)}. Give a tool schema or a Python function."
-        raise InputError(msg)
+        raise InputError(f"{where} is {shorten(repr(value), 80)}. Give a tool schema or a Python function.")
 
 
 def _draft_function(function: Any) -> Draft:

@@ -138,21 +138,19 @@ def tabulate(axes: Sequence[Axis], rules: Sequence[Rule]) -> Limits:
 def _table(rule: Rule, axes: Sequence[Axis], names: Sequence[str]) -> tuple[tuple[int, ...], Bools]:
     shape = tuple(len(axis.values) for axis in axes)
     if prod(shape) > _LARGEST_TABLE:
-        msg = (
+        raise InputError(
             f"a rule over {rule.axes} has {prod(shape):,} combinations to ask for, more than "
             f"{_LARGEST_TABLE:,}. Forbid over fewer axes at a time."
         )
-        raise InputError(msg)
     allowed = np.empty(shape, dtype=bool)
     for at, values in zip(np.ndindex(shape), product(*(axis.values for axis in axes)), strict=True):
         try:
             allowed[at] = not rule.forbids(*values)
         except Exception as error:  # a predicate of the user's may raise anything
-            msg = (
+            raise InputError(
                 f"the rule over {rule.axes} failed on {values}: {error!r}. Its predicate must take one value "
                 f"of each of these {len(values)} axes and answer true or false."
-            )
-            raise InputError(msg) from error
+            ) from error
     return tuple(names.index(name) for name in rule.axes), allowed
 
 

@@ -161,11 +161,9 @@ def _read(
 ) -> _Task:
     given = [Axis(name, tuple(values)) for name, values in axes.items()] if isinstance(axes, Mapping) else axes
     if strength not in (2, 3):
-        msg = f"strength={strength!r}: a covering meets pairs or triples. Type 2 or 3."
-        raise InputError(msg)
+        raise InputError(f"strength={strength!r}: a covering meets pairs or triples. Type 2 or 3.")
     if not given:
-        msg = "there is no axis, so there is nothing to cover. Give at least one axis with its values."
-        raise InputError(msg)
+        raise InputError("there is no axis, so there is nothing to cover. Give at least one axis with its values.")
     for axis in given:
         if not axis.values or len(set(axis.values)) < len(axis.values):
             fault = "a value twice" if axis.values else "no value"
@@ -173,8 +171,7 @@ def _read(
             raise InputError(msg)
     names = tuple(axis.name for axis in given)
     if len(set(names)) < len(names):
-        msg = f"an axis stands twice among {names}. Give each axis one name and all its values."
-        raise InputError(msg)
+        raise InputError(f"an axis stands twice among {names}. Give each axis one name and all its values.")
     longest_first = sorted(given, key=lambda axis: -len(axis.values))
     mixed = tuple(Axis(axis.name, tuple(shuffled(axis.values, seed, "covering", axis.name))) for axis in longest_first)
     grid = make_grid([len(axis.values) for axis in mixed], min(strength, len(mixed)))
@@ -193,11 +190,10 @@ def _locked(task: _Task, fixed: Sequence[Mapping[str, str]]) -> Ints:
             elif axis.name in given:
                 strange.append(f"{axis.name}={given[axis.name]}")
         if strange:
-            msg = (
+            raise InputError(
                 f"fixed row {at} has {strange[0]!r}, which is no axis or value here. Leave the row out, "
                 "or cover the axes that it was made for."
             )
-            raise InputError(msg)
         filled, _ = complete_row(rows[at], task.grid, task.limits, everything, at)
         if filled is None:
             msg = f"fixed row {at}, {dict(given)}, cannot happen by the rules. Leave it out, or change the rule."
@@ -209,8 +205,7 @@ def _locked(task: _Task, fixed: Sequence[Mapping[str, str]]) -> Ints:
 def _allpairspy(goal: Goal, locked: Ints, method: str, notes: list[str]) -> Iterator[tuple[Ints, Goal]]:
     """Yield the rows of the package's own method, with what they lack; say how much that was."""
     if method != "allpairspy":
-        msg = f"method={method!r} is none of ours. Type 'auto' or 'allpairspy'."
-        raise InputError(msg)
+        raise InputError(f"method={method!r} is none of ours. Type 'auto' or 'allpairspy'.")
     from allpairspy import AllPairs
 
     def fine(cells: list[int]) -> bool:

@@ -74,11 +74,10 @@ def draft_mappings(source: Mapping[str, Any], where: str) -> Iterator[Any]:
     elif source and all(isinstance(t, Mapping) and _first(t, _PARTS + _BOXES) is not None for t in source.values()):
         yield from ({"name": name, **tool} if _first(tool, _BOXES) is None else tool for name, tool in source.items())
     else:
-        msg = (
+        raise InputError(
             f"{where} is {shorten(repr(dict(source)), 120)}, which has no 'name'. "
             "Give each tool a name, as in {'name': 'find_order', 'description': ..., 'parameters': {...}}."
         )
-        raise InputError(msg)
 
 
 def _draft(source: Mapping[str, Any], original: Any) -> Draft:
@@ -128,11 +127,10 @@ def read_text(text: str, *, where: str) -> Any:
             found = read(text)
             if isinstance(found, (Mapping, list)):
                 return found
-    msg = (
+    raise InputError(
         f"{where}: {shorten(text, 60)!r} is neither JSON, JSON lines, YAML nor Python source. "
         "Give a list of tool schemas, for example [{'name': ..., 'parameters': {...}}]."
     )
-    raise InputError(msg)
 
 
 def _read_lines(text: str) -> list[Any]:

@@ -55,8 +55,7 @@ def stated_effect(effect: Any, where: str) -> Effect:
     """
     word = str(effect).lower()
     if word not in get_args(Effect):
-        msg = f"{where}: effect {effect!r} is not known. Type 'read', 'write', 'handoff' or 'compute'."
-        raise InputError(msg)
+        raise InputError(f"{where}: effect {effect!r} is not known. Type 'read', 'write', 'handoff' or 'compute'.")
     return cast(Effect, word)
 
 

@@ -24,7 +24,9 @@ _WIDE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _PLAIN_WORD = re.compile(r"[^\W_\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af][\w'’-]*")
 _TOKEN = re.compile(r"[^\W\d][\w'’-]*")
 _OPENING = " *_\"'“”‘’«»（(`"
-_ALONE = re.compile(r"\W*(?:https?://|www\.)\S+(?:\s\W*)?|\W{0,3}[\"“«„「『].*[\"”»“」』]\W{0,2}|.*[?？؟][\"”»)*]*", re.DOTALL)
+_ALONE = re.compile(
+    r"\W*(?:https?://|www\.)\S+(?:\s\W*)?|\W{0,3}[\"“«„「『].*[\"”»“」』]\W{0,2}|.*[?？؟][\"”»)*]*", re.DOTALL
+)
 _KEY = re.compile(r"\W{0,4}([^:：\n]{1,40}?)[*_\s]*(?:[:：]|-+>|=>|→)[*_\s]*(.*)", re.DOTALL)
 _REACH = re.compile(r"[,.;:，。；]|->|=>|→|\b(?:and|then|und|by|y|e|et)\b")
 _FORM = re.compile(r"\W*(?:[^\W\d_][\w -]{0,30}[:：][^\w\0]*\0\W*)+")  # 'Name: {name}, plan: {plan}'

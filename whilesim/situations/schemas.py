@@ -50,11 +50,10 @@ def arguments_schema(source: Any, *, where: str, document: Any = None) -> tuple[
         source = _from_map(source)
     schema, notes = plain_schema(source, where=where, document=document)
     if "object" not in types_of(schema) and ("type" in schema or "enum" in schema):
-        msg = (
+        raise InputError(
             f"{where}: its arguments have the type {schema.get('type')!r}, but a tool is called with named "
             "arguments. Give a JSON Schema of type 'object' with 'properties'."
         )
-        raise InputError(msg)
     required, properties = schema.get("required", []), schema.get("properties", {})
     unknown = [name for name in required if name not in properties]
     notes += tuple(f"argument {name!r} is required but not described: any value is accepted" for name in unknown)
@@ -78,11 +77,10 @@ def plain_schema(source: Mapping[str, Any], *, where: str, document: Any = None)
     except SchemaError as error:
         place = ".".join(str(step) for step in error.path) or "the top"
         why = f"{error.instance!r} is no type" if place.endswith("type") else shorten(error.message, 160)
-        msg = (
+        raise InputError(
             f"{where}: its schema is no JSON Schema: at {place}, {why}. Types are 'string', 'number', 'integer', "
             "'boolean', 'array', 'object' and 'null', and each argument is a mapping like {'type': 'string'}."
-        )
-        raise InputError(msg) from error
+        ) from error
     return schema, tuple(dict.fromkeys(reader.notes))
 
 
@@ -165,8 +163,7 @@ class _Reader:
 def _name(item: Any, where: str) -> str:
     if isinstance(item, Mapping) and isinstance(item.get("name"), str):
         return str(item["name"])
-    msg = f"{where}: {shorten(repr(item))} stands in its list of arguments without a 'name'. Name it."
-    raise InputError(msg)
+    raise InputError(f"{where}: {shorten(repr(item))} stands in its list of arguments without a 'name'. Name it.")
 
 
 def _from_map(properties: Mapping[str, Mapping[str, Any]]) -> Schema:

@@ -79,8 +79,7 @@ def parse_tools(tools: Any, *, effects: Mapping[str, str] | None = None) -> tupl
         keys = {n for d in drafts for n, p in mapping(d.parameters.get("properties")).items() if names_record(n, p)}
         found = [d if isinstance(d, Tool) else _tool(d, text, keys) for d, text in zip(drafts, own, strict=True)]
     except RecursionError as error:
-        msg = "tools: the schemas are nested too deeply to be read. Give them with fewer levels."
-        raise InputError(msg) from error
+        raise InputError("tools: the schemas are nested too deeply to be read. Give them with fewer levels.") from error
     if not found:
         msg = f"tools: no tool in {shorten(repr(tools))}. Give a list of tool schemas or of Python functions."
         raise InputError(msg)
