@@ -31,46 +31,25 @@ class Limits:
 
     values: tuple[Bools, ...]
     """For each axis, which of its values can stand in a row at all."""
-    pairs: dict[tuple[int, int], Bools]
-    """Possible pairs of two axes, shape ``(va, vb)``, under both orders; only where some are not."""
     tables: tuple[tuple[tuple[int, ...], Bools], ...]
-    """Possible combinations of three or more axes."""
-    forbid: bool
-    """Whether anything is impossible at all."""
+    """Axes, and which combinations of their values are possible: one, two or more axes, where some are not."""
+
+    @property
+    def forbid(self) -> bool:
+        """Whether anything is impossible at all."""
+        return bool(self.tables)
 
     def allow(self, rows: Ints) -> Bools:
         """Say of each row whether it can happen; a rule that meets a free cell does not speak."""
         fine = np.ones(len(rows), dtype=bool)
-        for axis, values in enumerate(self.values):
-            fine &= values[rows[:, axis]] | (rows[:, axis] == FREE)
-        for (a, b), table in self.pairs.items():
-            if a < b:
-                fine &= table[rows[:, a], rows[:, b]] | (rows[:, [a, b]] == FREE).any(axis=1)
         for axes, table in self.tables:
             cells = rows[:, axes]
             fine &= table[tuple(cells.T)] | (cells == FREE).any(axis=1)
         return fine
 
-    def allow_set(self, rows: Ints, axes: Ints, values: Ints) -> Bools:
-        """Say of each possible row whether it still can happen with a possible tuple written into it."""
-        fine = np.ones(len(rows), dtype=bool)
-        for axis, value in zip(axes.tolist(), values.tolist(), strict=True):
-            for other in range(rows.shape[1]):
-                if other not in axes and (axis, other) in self.pairs:
-                    fine &= self.pairs[axis, other][value][rows[:, other]]
-        if self.tables:
-            rows = rows.copy()
-            rows[:, axes] = values
-            for places, table in self.tables:
-                fine &= table[tuple(rows[:, places].T)]
-        return fine
-
     def domains(self, row: Ints) -> list[Bools]:
-        """Return for each axis which values the cells set in ``row`` leave to it."""
+        """Return for each axis which values the cells set in ``row`` leave to it, where it is free."""
         domains = [values.copy() for values in self.values]
-        for (a, b), table in self.pairs.items():
-            if row[a] != FREE:
-                domains[b] &= table[row[a]]
         for axes, table in self.tables:
             free = [at for at, axis in enumerate(axes) if row[axis] == FREE]
             if len(free) == 1:
@@ -83,10 +62,7 @@ class Limits:
         fine = np.ones(grid.total + 1, dtype=bool)
         fine[-1] = False
         for at, combo in enumerate(grid.combos):
-            shape = tuple(grid.sizes[axis] for axis in combo)
-            cells = np.full((prod(shape), len(grid.sizes)), FREE, dtype=np.int64)
-            cells[:, combo] = np.indices(shape).reshape(len(shape), -1).T
-            fine[grid.offsets[at] : grid.offsets[at + 1]] = self.allow(cells)
+            fine[grid.offsets[at] : grid.offsets[at + 1]] = self.allow(grid.settings(grid.row_of(), combo))
         return fine
 
 
@@ -114,7 +90,7 @@ def tabulate(axes: Sequence[Axis], rules: Sequence[Rule]) -> Limits:
     names = [axis.name for axis in axes]
     values = [np.ones(len(axis.values), dtype=bool) for axis in axes]
     pairs: dict[tuple[int, int], Bools] = {}
-    tables = []
+    tables: list[tuple[tuple[int, ...], Bools]] = []
     for rule in rules:
         require_axes(rule, {axis.name: axis.values for axis in axes})
         places, table = _table(rule, [axes[names.index(name)] for name in rule.axes], names)
@@ -131,8 +107,9 @@ def tabulate(axes: Sequence[Axis], rules: Sequence[Rule]) -> Limits:
     _make_path_consistent(pairs)
     for (a, _), table in pairs.items():
         values[a] &= table.any(axis=1)
-    forbid = bool(pairs or tables) or not all(possible.all() for possible in values)
-    return Limits(tuple(values), pairs, tuple(tables), forbid)
+    tables += [((axis,), possible) for axis, possible in enumerate(values) if not possible.all()]
+    tables += [(places, table) for places, table in pairs.items() if places[0] < places[1]]
+    return Limits(tuple(values), tuple(tables))
 
 
 def _table(rule: Rule, axes: Sequence[Axis], names: Sequence[str]) -> tuple[tuple[int, ...], Bools]:

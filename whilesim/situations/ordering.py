@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import combinations, islice, product
+from itertools import combinations, islice
 from math import prod
 
 import numpy as np
@@ -27,6 +27,9 @@ from whilesim.situations.tuples import FREE, Bools, Ints
 _TRIES = 8  # starts for a row beyond the covering; half as many rows to choose from
 _CHOICES = 150  # free cells with so many settings are set together
 _SWEEPS = 3
+
+Liking = Callable[[Ints], float] | None
+"""How much a row is liked, where any is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ def extend(rows: Ints, goal: Goal, count: int, leaning: Leaning | None) -> Ints:
     return np.array(found)
 
 
-def _direction(leaning: Leaning | None, total: float, rows: int) -> Callable[[Ints], float] | None:
+def _direction(leaning: Leaning | None, total: float, rows: int) -> Liking:
     """Return what the last of so many rows should be like, where ``total`` of those before are of the kind."""
     if leaning is None:
         return None
@@ -122,13 +125,11 @@ def _direction(leaning: Leaning | None, total: float, rows: int) -> Callable[[In
 
 def _variants(row: Ints, axes: Ints, goal: Goal) -> Ints:
     """Return the possible rows that differ from this one in one or two of some axes."""
-    sizes, made = goal.grid.sizes, [row[None]]
-    groups = [(a, b) for a, b in combinations(axes.tolist(), 2) if sizes[a] * sizes[b] <= _CHOICES]
-    for group in [*groups, *((axis,) for axis in axes.tolist())]:
-        options = np.indices([sizes[axis] for axis in group]).reshape(len(group), -1).T
-        made.append(np.tile(row, (len(options), 1)))
-        made[-1][:, group] = options
-    rows = np.concatenate(made)
+    sizes = goal.grid.sizes
+    pairs = [pair for pair in combinations(axes, 2) if sizes[pair[0]] * sizes[pair[1]] <= _CHOICES]
+    rows = np.concatenate(
+        [row[None], *(goal.grid.settings(row, np.array(group)) for group in [*pairs, *axes[:, None]])]
+    )
     return rows[goal.limits.allow(rows)]
 
 
@@ -150,8 +151,7 @@ def _best_first(rows: Ints, goal: Goal) -> Ints:
         gains[row] = -1
         order.append(row)
     rest = np.argsort(-gains, kind="stable")
-    ordered: Ints = rows[order + rest[: len(rows) - len(order)].tolist()]
-    return ordered
+    return np.asarray(rows[order + rest[: len(rows) - len(order)].tolist()])
 
 
 def _settle(rows: Ints, goal: Goal) -> Ints:
@@ -174,9 +174,7 @@ def _settle(rows: Ints, goal: Goal) -> Ints:
     return drop_redundant(grid.in_turn(rows), goal)
 
 
-def _row_with(
-    number: int, goal: Goal, scarce: Bools, counts: Ints, prefer: Callable[[Ints], float] | None, turn: int
-) -> Ints | None:
+def _row_with(number: int, goal: Goal, scarce: Bools, counts: Ints, prefer: Liking, turn: int) -> Ints | None:
     """Return a row that holds one tuple and more of the scarce ones, leaning as preferred."""
     row = goal.grid.row_of(number)
     filled, _ = complete_row(row, goal.grid, goal.limits, scarce, turn)
@@ -185,21 +183,16 @@ def _row_with(
     return _reset(filled, np.flatnonzero(row == FREE), goal, scarce, counts, prefer)
 
 
-def _reset(
-    row: Ints, free: Ints, goal: Goal, unseen: Bools, counts: Ints, prefer: Callable[[Ints], float] | None
-) -> Ints:
+def _reset(row: Ints, free: Ints, goal: Goal, unseen: Bools, counts: Ints, prefer: Liking) -> Ints:
     """Set the free cells to their best values: together where that is few choices, else one by one."""
-    sizes = [goal.grid.sizes[axis] for axis in free]
-    for group in [free] if prod(sizes) <= _CHOICES else free[:, None]:
-        options = list(product(*(range(goal.grid.sizes[axis]) for axis in group)))
-        choices = np.tile(row, (len(options), 1))
-        choices[:, group] = options
+    for group in [free] if prod(goal.grid.sizes[axis] for axis in free) <= _CHOICES else free[:, None]:
+        choices = goal.grid.settings(row, group)
         choices = choices[goal.limits.allow(choices)]
         row = choices[_best(choices, goal, unseen, counts, prefer)]
     return row
 
 
-def _best(choices: Ints, goal: Goal, unseen: Bools, counts: Ints, prefer: Callable[[Ints], float] | None) -> int:
+def _best(choices: Ints, goal: Goal, unseen: Bools, counts: Ints, prefer: Liking) -> int:
     """Return the choice liked best, then the one with most unseen tuples, then with the rarest ones."""
     ids = goal.grid.ids(choices)
     liked = np.array([float(prefer(choice)) for choice in choices]) if prefer else np.zeros(len(choices))

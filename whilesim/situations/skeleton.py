@@ -75,8 +75,7 @@ def squares(sizes: Sequence[int]) -> Ints:
     while rows.shape[1] < len(sizes):
         rows = np.concatenate([rows.repeat(q, axis=1), np.tile(block, rows.shape[1])])
     rows = np.maximum(rows[:, : len(sizes)] - (q - np.array(sizes)), FREE)
-    used: Ints = rows[(rows != FREE).any(axis=1)]
-    return used
+    return np.asarray(rows[(rows != FREE).any(axis=1)])
 
 
 def _served(order: int, rest: Sequence[int], strength: int) -> tuple[tuple[int, int], ...]:
@@ -123,13 +122,12 @@ def _coefficients(q: int, slot: int, strength: int) -> tuple[int, ...]:
 @cache
 def _prime_powers(order: int) -> tuple[int, ...]:
     """Split a whole number into its prime powers, largest first: 12 into 4 and 3."""
-    powers, left, p = [], order, 2
-    while left > 1:
+    powers, left = [], order
+    for p in range(2, order + 1):
         power = 1
         while left % p == 0:
             left, power = left // p, power * p
         powers += [power] if power > 1 else []
-        p += 1
     return tuple(sorted(powers, reverse=True))
 
 

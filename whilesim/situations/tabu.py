@@ -99,7 +99,9 @@ class Search:
         cost = ((self.counts[old] == 1) & (change != 0)).sum(axis=1) - (self.counts[new] == 0).sum(axis=1)
         barred = (self.until > step) & (cost + behind >= 0)
         if self.goal.limits.forbid:
-            barred |= ~self.goal.limits.allow_set(self.rows, axes, values)
+            written = self.rows.copy()
+            written[:, axes] = values
+            barred |= ~self.goal.limits.allow(written)
         cost[barred] = 1 << 20
         cost[: self.goal.locked] = 1 << 20
         equal = np.flatnonzero(cost == cost.min())

@@ -47,6 +47,13 @@ class Grid:
         free = (rows == FREE) @ (self.weights > 0)
         return np.where(free, self.total, rows @ self.weights + self.offsets[:-1])
 
+    def settings(self, row: Ints, axes: Ints) -> Ints:
+        """Return the row once for each way to set some axes, the last one fastest."""
+        options = np.indices([self.sizes[axis] for axis in axes]).reshape(len(axes), -1).T
+        rows = np.tile(row, (len(options), 1))
+        rows[:, axes] = options
+        return rows
+
     def in_turn(self, rows: Ints) -> Ints:
         """Return the rows with free cells set to one value after the other."""
         return np.where(rows == FREE, np.arange(len(rows))[:, None] % self.sizes, rows)
@@ -87,8 +94,7 @@ class Grid:
         ready = there.astype(np.int64) @ (weights > 0) == self.strength - 1
         base = (self.offsets[combos] + np.where(there, row, 0) @ weights)[ready]
         numbers = base[:, None] + weights[axis, ready, None] * np.arange(self.sizes[axis])
-        gains: Ints = wanted[numbers].sum(axis=0)
-        return gains
+        return np.asarray(wanted[numbers].sum(axis=0))
 
 
 def make_grid(sizes: Sequence[int], strength: int) -> Grid:
