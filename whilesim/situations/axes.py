@@ -171,14 +171,13 @@ def space_size(space: Space) -> int:
 
 def require_axes(rule: Rule, names: Mapping[str, Sequence[str]]) -> None:
     """Raise InputError where a rule names an axis that is not among ``names``."""
-    unknown = [name for name in rule.axes if name not in names]
-    if unknown:
+    if unknown := [name for name in rule.axes if name not in names]:
         raise InputError(f"a rule over {rule.axes} names {unknown[0]!r}, which is no axis. Type one of {list(names)}.")
 
 
 def _checked(name: str, given: Sequence[str], known: tuple[str, ...] | None) -> tuple[str, ...]:
     """Return the values that a user gave an axis, or say what is wrong with them."""
-    values = () if isinstance(given, str) else tuple(given)
+    values = tuple(given)
     if isinstance(given, str) or not all(isinstance(value, str) and value for value in values):
         msg = f"axis {name!r} was given {given!r}, but needs a list of words. Type {name!r}: ['one', 'another']."
         raise InputError(msg)
@@ -187,11 +186,9 @@ def _checked(name: str, given: Sequence[str], known: tuple[str, ...] | None) -> 
             f"axis {name!r} has {len(values)} value(s) and needs at least 2. Add a value, or take the axis "
             f"out, {name!r}: None: an axis that never differs covers nothing."
         )
-    if len(set(values)) < len(values):
-        twice = next(value for value in values if values.count(value) > 1)
-        raise InputError(f"axis {name!r} has the value {twice!r} twice. Name each value once.")
-    strange = [value for value in values if known is not None and value not in known]
-    if strange:
+    if twice := [value for value in values if values.count(value) > 1]:
+        raise InputError(f"axis {name!r} has the value {twice[0]!r} twice. Name each value once.")
+    if strange := [value for value in values if known is not None and value not in known]:
         raise InputError(f"axis {name!r} has the value {strange[0]!r}, which is no {name}. Type some of {known}.")
     for value in (v for v in values if v not in PLAYED.get(name, values)):
         if near := get_close_matches(value, PLAYED[name], n=1, cutoff=0.8):
@@ -209,8 +206,7 @@ def _notes(name: str, values: Sequence[str]) -> Iterator[str]:
         )
     elif len(values) == 1:
         yield f"the {name} axis has the one value {values[0]!r}: it covers nothing by itself."
-    own = [value for value in values if value not in PLAYED.get(name, values)]
-    if own:
+    if own := [value for value in values if value not in PLAYED.get(name, values)]:
         yield (
             f"the {name} axis has values of your own, {', '.join(own)}: they stand in rows and count in coverage, but "
             f"neither the inferred world nor the templates act on them. A world or a writer of your own can."

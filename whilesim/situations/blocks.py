@@ -87,7 +87,7 @@ class _Reader:
     def __post_init__(self) -> None:
         self.language = language_of(self.text)
         at = 0
-        for line in self.text.split("\n"):
+        for line in f"{self.text}\n".split("\n"):  # an empty line at the end: each has one behind it
             self.lines.append((at + len(line) - len(line.lstrip()), line.strip()))
             at += len(line) + 1
         for _, run in groupby((len(line) for _, line in self.lines), key=bool):
@@ -99,7 +99,7 @@ class _Reader:
         indent = start - self.text.rfind("\n", 0, start) - 1
         item = _ITEM.match(line)
         if line and not self._mark(number, line, start):
-            if (line.count("|") > 1 and (line[0] == "|" or self.header)) or _SEPARATOR.match(self._line(number + 1)):
+            if (line.count("|") > 1 and (line[0] == "|" or self.header)) or _SEPARATOR.match(self.lines[number + 1][1]):
                 self._row(number, line, start)
             elif line[0] == ">":
                 self._quote(line, start)
@@ -110,9 +110,6 @@ class _Reader:
             else:
                 self._text(number, line, start, indent)
         self.fresh = not line
-
-    def _line(self, number: int) -> str:
-        return self.lines[number][1] if number < len(self.lines) else ""
 
     def _add(self, kind: BlockKind, start: int, end: int, **more: Any) -> Block:
         headings = tuple(heading for _, heading in self.above)
@@ -144,14 +141,14 @@ class _Reader:
         elif _BREAK.match(line):
             self._leave()
             self.above = [a for a in self.above if a[0] < 7]
-        elif re.match(r"={3,}$", self._line(number + 1)):
+        elif re.match(r"={3,}$", self.lines[number + 1][1]):
             self._head(1, start, start + len(line))
         else:
             return False
         return True
 
     def _row(self, number: int, line: str, start: int) -> None:
-        if _SEPARATOR.match(self._line(number + 1)):
+        if _SEPARATOR.match(self.lines[number + 1][1]):
             self._leave()
             self.header = tuple(clean(cell) for cell in cells(line))
         elif not _SEPARATOR.match(line):
@@ -225,12 +222,12 @@ class _Reader:
         said = unit(clean(line), self.language)
         if not said.length or said.length > 12:
             return False
-        later = next(filter(None, map(self._line, range(number + 1, len(self.lines)))), "")
+        later = next(filter(None, (self.lines[n][1] for n in range(number + 1, len(self.lines)))), "")
         if said.text.endswith(_COLON) and (said.strong or _ITEM.match(later)):
             return False
         if _BOLD.match(line):
             return True
-        if _shouts(said.text) or not later or self._line(number + 1) or (self.blocks and not self.fresh):
+        if _shouts(said.text) or not later or self.lines[number + 1][1] or (self.blocks and not self.fresh):
             return _shouts(said.text)
         if said.text.endswith(_COLON):
             return later[0] not in "|>"

@@ -107,24 +107,22 @@ def _hinted(hint: Any) -> Schema:
 
 
 def draft_source(text: str) -> Iterator[Any]:
-    """Yield the tools of Python source: its literal lists of schemas, else its functions.
+    """Return the tools of Python source: its literal lists of schemas, else its functions.
 
     Of several functions, those with a tool decorator count, else the public ones with a
     docstring, else all public ones; methods where there is no function.
     """
     tree = ast.parse(text)
-    literals = [found for node in tree.body if (found := _literal_tools(node))]
-    if literals:
-        yield from literals
-        return
+    if literals := [found for node in tree.body if (found := _literal_tools(node))]:
+        return iter(literals)
     methods = [node for found in tree.body if isinstance(found, ast.ClassDef) for node in found.body]
     for body in (tree.body, methods):
         functions = [node for node in body if isinstance(node, _DEFINITIONS) and node.name[0] != "_"]
         marked = [f for f in functions if any(_MARKS.search(ast.unparse(d)) for d in f.decorator_list)]
         told = [f for f in functions if ast.get_docstring(f)]
         if functions:
-            yield from map(_draft_definition, marked or told or functions)
-            return
+            return map(_draft_definition, marked or told or functions)
+    return iter(())
 
 
 def _literal_tools(node: ast.stmt) -> Any:

@@ -73,11 +73,9 @@ def read_document(source: str) -> Document:
 def _unwrapped(text: str) -> str:
     """Take a prompt out of JSON or YAML that it is a value of, each character in its place."""
     if text.lstrip()[:1] in ("{", "[") and text.count("\\n") > 3:
-        kept = [
-            m.span(2) for m in _JSON_TEXT.finditer(text) if m[1] not in ("description", "name") and m[2].count(" ") > 3
-        ]
+        told = (m for m in _JSON_TEXT.finditer(text) if m[1] not in ("description", "name") and m[2].count(" ") > 3)
         out = list(_spaces(text))
-        for start, end in kept:
+        for start, end in (m.span(2) for m in told):
             said = _ESCAPED.sub(lambda m: " \n" if m[1] == "n" else f" {m[1]}", text[start:end])
             out[start - 1 : end] = "\n" + said  # the quotation mark becomes the end of a line
         return "".join(out)

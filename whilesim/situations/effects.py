@@ -24,6 +24,8 @@ from whilesim.situations.schemas import mapping
 
 Effect = Literal["read", "write", "handoff", "compute"]
 _KINDS: tuple[Effect, ...] = ("write", "read", "compute")
+_METHODS: dict[str, Effect] = {"GET": "read", "HEAD": "read", "PUT": "write", "PATCH": "write", "DELETE": "write"}
+"""Of HTTP, without POST: it may well search, and the words decide."""
 
 
 def infer_effect(draft: Draft, description: str, *, keyed: bool) -> tuple[Effect, str]:
@@ -155,12 +157,8 @@ def _handoff_text(case: _Case) -> _Found:
 
 
 def _http(case: _Case) -> _Found:
-    method = case.draft.method
-    if method in ("GET", "HEAD"):
-        return "read", f"HTTP {method}"
-    if method in ("PUT", "PATCH", "DELETE"):
-        return "write", f"HTTP {method}"
-    return None  # a POST may well search: the words decide
+    effect = _METHODS.get(case.draft.method)
+    return (effect, f"HTTP {case.draft.method}") if effect else None
 
 
 def _named(case: _Case) -> _Found:

@@ -11,6 +11,9 @@ without a row it has proved that there is none; where it gives up, it says so.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import inf
+
 import numpy as np
 
 from whilesim.situations.constraints import Limits
@@ -32,29 +35,34 @@ def complete_row(row: Ints, grid: Grid, limits: Limits, wanted: Bools, turn: int
     Returns:
         The row, complete, or None where none was found; and whether that is proved.
     """
-    steps = [_PATIENCE]
-    found = _fill(row.copy(), grid, limits, wanted, turn, steps) if limits.allow(row[None])[0] else None
-    return found, steps[0] > 0
+    steps: list[float] = [_PATIENCE]
+    rows = _fill(row.copy(), grid, limits, wanted, turn, steps) if limits.allow(row[None])[0] else iter(())
+    return next(rows, None), steps[0] > 0
 
 
-def _fill(row: Ints, grid: Grid, limits: Limits, wanted: Bools, turn: int, steps: list[int]) -> Ints | None:
+def every_row(grid: Grid, limits: Limits) -> Iterator[Ints]:
+    """Yield every row that can happen, the values of the last axis fastest."""
+    return _fill(grid.row_of(), grid, limits, np.zeros(grid.total + 1, dtype=bool), 0, [inf])
+
+
+def _fill(row: Ints, grid: Grid, limits: Limits, wanted: Bools, turn: int, steps: list[float]) -> Iterator[Ints]:
     free = np.flatnonzero(row == FREE)
     if not len(free):
-        return row
+        yield row.copy()
+        return
     domains = limits.domains(row) if limits.forbid else limits.values
     left = [int(domains[axis].sum()) for axis in free]
     if 0 in left:
-        return None
+        return
     axis = int(free[left.index(1)] if limits.forbid and 1 in left else free[0])
     values = np.flatnonzero(domains[axis])
     gains = grid.gains(row, axis, wanted)[values]
     for value in values[np.lexsort(((values - turn) % grid.sizes[axis], -gains))]:
         steps[0] -= 1
         row[axis] = value
-        if steps[0] > 0 and _fill(row, grid, limits, wanted, turn, steps) is not None:
-            return row
+        if steps[0] > 0:
+            yield from _fill(row, grid, limits, wanted, turn, steps)
     row[axis] = FREE
-    return None
 
 
 def keep_possible(row: Ints, limits: Limits) -> Ints:

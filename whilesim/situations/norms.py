@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from itertools import pairwise
 from typing import Literal
 
 from whilesim.core.templates import load_words
@@ -256,9 +257,9 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
     A full stop inside brackets or a quotation, or after an abbreviation, ends nothing.
     """
-    found, start = [], 0
+    cuts = [0]
     for end in _END.finditer(text):
-        near = max(start, end.start() - _QUOTATION)
+        near = max(cuts[-1], end.start() - _QUOTATION)
         after = text[end.end() : end.end() + _QUOTATION].lstrip()
         latin = end[0][0] not in "。！？；؟"
         joined = after[:1].islower() or shared("abbreviations").search(text[near : end.start() + 1][-20:])
@@ -266,9 +267,8 @@ def sentences(text: str) -> list[tuple[int, int]]:
         if latin and (joined or noted):
             continue
         if not _opens(text[near : end.end()], after[:300]):
-            found.append((start, end.end()))
-            start = end.end()
-    found.append((start, len(text)))
+            cuts.append(end.end())
+    found = pairwise([*cuts, len(text)])
     trimmed = [(s + len(text[s:e]) - len(text[s:e].lstrip()), s + len(text[s:e].rstrip())) for s, e in found]
     return [(s, e) for s, e in trimmed if s < e and re.search(r"\w", text[s:e])]
 

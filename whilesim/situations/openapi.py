@@ -16,6 +16,7 @@ from whilesim.situations.dialects import Draft
 from whilesim.situations.schemas import listed, mapping, plain_schema, point
 
 _SEARCHES = frozenset({"search", "query", "find", "filter", "lookup", "list", "read", "get", "count", "preview"})
+_Node = Mapping[str, Any]
 _METHODS = ("get", "head", "post", "put", "patch", "delete")
 
 
@@ -30,12 +31,9 @@ def draft_operations(document: Mapping[str, Any]) -> Iterator[Draft]:
     Raises:
         InputError: The document has no operation.
     """
-    found = [
-        _draft(document, path, item, method)
-        for path, item in mapping(document.get("paths")).items()
-        for method in mapping(item)
-        if method in _METHODS and isinstance(item[method], Mapping)
-    ]
+    paths = mapping(document.get("paths")).items()
+    places = [(path, item, key) for path, item in paths for key in mapping(item) if key in _METHODS]
+    found = [_draft(document, *place) for place in places if isinstance(place[1][place[2]], Mapping)]
     if not found:
         msg = "the OpenAPI document has no operation under 'paths'. Give a document with paths, or a list of tool schemas."
         raise InputError(msg)
@@ -78,9 +76,7 @@ def _only_reads(path: str, operation: Mapping[str, Any]) -> bool:
     return bool(set(name_words(path.rsplit("/", 1)[-1])) & _SEARCHES)
 
 
-def _body_fields(
-    document: Mapping[str, Any], body: Mapping[str, Any], *, where: str
-) -> tuple[dict[str, Any], list[str]]:
+def _body_fields(document: _Node, body: _Node, *, where: str) -> tuple[dict[str, Any], list[str]]:
     """Return a body's fields and which are required; a body without named fields is one, ``body``."""
     schema, _ = plain_schema(_schema(body), where=where, document=document)
     if schema.get("properties"):
@@ -89,9 +85,7 @@ def _body_fields(
     return {"body": {"description": about, **schema}}, ["body"] if body.get("required") else []
 
 
-def _reply(
-    document: Mapping[str, Any], operation: Mapping[str, Any]
-) -> tuple[Any, tuple[tuple[Mapping[str, Any], Any], ...]]:
+def _reply(document: _Node, operation: _Node) -> tuple[Any, tuple[tuple[_Node, Any], ...]]:
     """Return the schema and the example of the first successful response."""
     responses = {str(code): response for code, response in mapping(operation.get("responses")).items()}
     good = min((code for code in responses if code.startswith("2")), default=None)

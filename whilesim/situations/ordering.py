@@ -12,15 +12,15 @@ tuple fewer is held.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, islice
 from math import prod
 
 import numpy as np
 
-from whilesim.situations.constraints import Goal, Limits
-from whilesim.situations.filling import complete_row
+from whilesim.situations.constraints import Goal
+from whilesim.situations.filling import complete_row, every_row
 from whilesim.situations.tabu import drop_redundant
 from whilesim.situations.tuples import FREE, Bools, Ints
 
@@ -96,7 +96,7 @@ def extend(rows: Ints, goal: Goal, count: int, leaning: Leaning | None) -> Ints:
     counts, found = goal.grid.counts(rows), [*rows]
     total = sum(leaning.of(rows[goal.locked :])) if leaning else 0.0
     known = {row.tobytes() for row in rows}
-    others = _every_row(goal.grid.row_of(), goal.limits)
+    others = every_row(goal.grid, goal.limits)
     while len(found) < count:
         prefer = _direction(leaning, total, len(found) + 1 - goal.locked)
         scarce = goal.wanted & (counts == counts[goal.wanted].min())
@@ -197,15 +197,3 @@ def _best(choices: Ints, goal: Goal, unseen: Bools, counts: Ints, prefer: Liking
     ids = goal.grid.ids(choices)
     liked = np.array([float(prefer(choice)) for choice in choices]) if prefer else np.zeros(len(choices))
     return int(np.lexsort((counts[ids].sum(axis=1), -unseen[ids].sum(axis=1), -liked))[0])
-
-
-def _every_row(row: Ints, limits: Limits) -> Iterator[Ints]:
-    """Yield every possible row that has the cells set in this one."""
-    if FREE not in row:
-        yield row
-        return
-    axis = int(np.flatnonzero(row == FREE)[0])
-    for value in np.flatnonzero(limits.domains(row)[axis]):
-        longer = row.copy()
-        longer[axis] = value
-        yield from _every_row(longer, limits)

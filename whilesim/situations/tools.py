@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -190,11 +191,9 @@ def _unique(tools: Sequence[Tool]) -> list[Tool]:
     found: dict[str, Tool] = {}
     for number, tool in enumerate(tools, start=1):
         legal = re.sub(r"[^A-Za-z0-9_-]+", "_", tool.name)[:64]
-        name = legal = legal if re.search(r"[A-Za-z0-9]", legal) else f"tool_{number}"
-        count = 1
-        while name in found:
-            count += 1
-            name = f"{legal[: 63 - len(str(count))]}_{count}"
+        legal = legal if re.search(r"[A-Za-z0-9]", legal) else f"tool_{number}"
+        others = (f"{legal[: 63 - len(str(n))]}_{n}" for n in count(2))
+        name = next(name for name in chain([legal], others) if name not in found)
         why = "was there already" if legal == tool.name else "is not legal on the wire"
         note = f"name {tool.name!r} {why}: {name!r} instead"
         found[name] = tool if name == tool.name else replace(tool, name=name, notes=(*tool.notes, note))
@@ -202,8 +201,7 @@ def _unique(tools: Sequence[Tool]) -> list[Tool]:
 
 
 def _with_effects(tools: Sequence[Tool], effects: Mapping[str, str]) -> tuple[Tool, ...]:
-    unknown = [name for name in effects if name not in {tool.name for tool in tools}]
-    if unknown:
+    if unknown := [name for name in effects if name not in {tool.name for tool in tools}]:
         msg = f"effects names {unknown[0]!r}, which is no tool. Choose among {', '.join(t.name for t in tools)}."
         raise InputError(msg)
     return tuple(
