@@ -134,8 +134,7 @@ class _Reader:
 
     def _mark(self, number: int, line: str, start: int) -> bool:
         """Read a line that is a heading or a break; false when it is none."""
-        heading = _HEADING.match(line)
-        if heading:
+        if heading := _HEADING.match(line):
             said = heading[2].rstrip(" \t").rstrip("#").rstrip(" \t")
             self._head(len(heading[1]), start + heading.start(2), start + heading.start(2) + len(said))
         elif _BREAK.match(line):
@@ -209,8 +208,7 @@ class _Reader:
             return False
         start, follows = self.lines[later]
         indented = self.text[start - 1 : start] in (" ", "\t")
-        after = _ITEM.match(follows)
-        if after:
+        if after := _ITEM.match(follows):
             dotted = re.match(r"\d+\.\d", after["mark"]) and not re.match(r"\d+\.\d", mark)
             apart = self.fresh and (next_one or later > number + 1) and not (indented or _follows(mark, after["mark"]))
             return bool(dotted or apart) or (chapter and after["mark"][:1] != mark[:1] and after["mark"][:1] < _EMOJI)

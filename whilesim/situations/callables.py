@@ -29,7 +29,6 @@ _INJECTED_TYPE = re.compile(
 )
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _MARKS = re.compile(r"tool|function|action|is_|mcp|command", re.IGNORECASE)
 _PYTHON = re.compile(r"^(?:async def |def |class |@|import |from |\w+\s*(?::[^=\n]*)?=\s*[\[{])", re.MULTILINE)
 _SCHEMA = re.compile(r"'(?:parameters|input_schema|inputSchema)':")
@@ -117,7 +116,7 @@ def draft_source(text: str) -> Iterator[Any]:
         return iter(literals)
     methods = [node for found in tree.body if isinstance(found, ast.ClassDef) for node in found.body]
     for body in (tree.body, methods):
-        functions = [node for node in body if isinstance(node, _DEFINITIONS) and node.name[0] != "_"]
+        functions = [node for node in body if isinstance(node, _Definition) and node.name[0] != "_"]
         marked = [f for f in functions if any(_MARKS.search(ast.unparse(d)) for d in f.decorator_list)]
         told = [f for f in functions if ast.get_docstring(f)]
         if functions:

@@ -47,8 +47,7 @@ def _draft(document: Mapping[str, Any], path: str, item: Mapping[str, Any], meth
     named = {str(p["name"]): p for p in given if p.get("in") in ("path", "query") and "name" in p}
     arguments = {n: {**{k: p[k] for k in ("description", "example") if k in p}, **_schema(p)} for n, p in named.items()}
     required = [n for n, p in named.items() if p.get("required") or p["in"] == "path"]
-    body = _resolved(document, operation.get("requestBody"))
-    if body:
+    if body := _resolved(document, operation.get("requestBody")):
         fields, needed = _body_fields(document, body, where=f"tool {name!r}")
         arguments = {**fields, **arguments}
         required += needed
@@ -70,8 +69,7 @@ def _draft(document: Mapping[str, Any], path: str, item: Mapping[str, Any], meth
 def _only_reads(path: str, operation: Mapping[str, Any]) -> bool:
     """Say whether a POST asks for reading scopes alone, or its path ends in a word such as ``search``."""
     needs = [names for need in listed(operation.get("security")) for names in mapping(need).values()]
-    scopes = [set(name_words(str(scope))) for names in needs for scope in listed(names)]
-    if scopes:
+    if scopes := [set(name_words(str(scope))) for names in needs for scope in listed(names)]:
         return all(scope & {"read", "readonly", "view"} for scope in scopes)
     return bool(set(name_words(path.rsplit("/", 1)[-1])) & _SEARCHES)
 

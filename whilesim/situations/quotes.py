@@ -154,8 +154,7 @@ class _Page:
         if not covered and (quote.excluded() or {"example", "script"} & set(map(role_of, block.headings))):
             return "its quote is a persona, a fact, a question, an example or a script"
         context = " ".join([self._around(block, place), *block.headings, *(d.text for d in covered)])
-        invented = _fixed_parts(proposal.text) - _fixed_parts(context)
-        if invented:
+        if invented := _fixed_parts(proposal.text) - _fixed_parts(context):
             return f"the text does not say {', '.join(map(repr, sorted(invented)))} there"
         denies = text.has("must_not", "weak_not")
         if denies and not unit(clean(context), self.language).has("must_not", "weak_not"):

@@ -225,8 +225,7 @@ def _simplify_union(schema: Schema, key: str) -> Schema:
 
 def _merge_all(schema: Schema) -> Schema:
     """Merge ``allOf`` into the schema it stands in, unless its parts have different types."""
-    parts = _objects(schema.get("allOf"))
-    if not parts:
+    if not (parts := _objects(schema.get("allOf"))):
         return schema
     parts.append({k: v for k, v in schema.items() if k != "allOf"})
     if len({str(part["type"]) for part in parts if "type" in part}) > 1:
