@@ -34,8 +34,13 @@ def type_schema(text: str) -> dict[str, Any] | None:
     plain = re.sub(r"^(.+)\[\]$", r"list[\1]", text.strip().removesuffix(", optional"))
     if plain.lower() in _NAMES:
         return dict(_NAMES[plain.lower()])
+    return annotation_schema(parse_expression(plain)) or None
+
+
+def parse_expression(text: str) -> ast.expr | None:
+    """Return the Python expression that a text is, or None."""
     try:
-        return annotation_schema(ast.parse(plain, mode="eval").body) or None
+        return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError):
         return None
 

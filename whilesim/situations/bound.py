@@ -24,15 +24,11 @@ def fewest_rows(grid: Grid, possible: Bools) -> int:
         grid: The numbering of tuples.
         possible: Which tuples can stand in a row, shape ``(total + 1,)``.
     """
-    lengths = [int(possible[low:high].sum()) for low, high in zip(grid.offsets, grid.offsets[1:], strict=False)]
     if grid.strength != 2 or possible[:-1].all():
-        return max(lengths)
-    tables = _tables(grid, possible)
-    need = [
-        np.max([tables[a, b].sum(axis=1) for b in range(len(grid.sizes)) if b != a], axis=0)
-        for a in range(len(grid.sizes))
-    ]
-    return max(_through(tables[a, b], need[a], need[b]) for a, b in combinations(range(len(grid.sizes)), 2))
+        return int(grid.per_combo(possible).max())
+    tables, axes = _tables(grid, possible), range(len(grid.sizes))
+    need = [np.max([tables[a, b].sum(axis=1) for b in axes if b != a], axis=0) for a in axes]
+    return max(_through(tables[a, b], need[a], need[b]) for a, b in combinations(axes, 2))
 
 
 def _tables(grid: Grid, possible: Bools) -> dict[tuple[int, int], Bools]:

@@ -15,6 +15,7 @@ from itertools import zip_longest
 from typing import Any
 
 from whilesim.core.jsontext import loads
+from whilesim.situations.annotations import parse_expression
 
 _ARGUMENTS = ("args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters")
 _REPLIES = ("returns", "return", "example", "examples", "example response", "sample response")
@@ -103,22 +104,14 @@ def _calls(shown: str, names: Sequence[str]) -> list[Example]:
     found: list[Example] = []
     for piece in shown.split(">>>")[1:]:
         lines = [line.strip().removeprefix("...") for line in piece.splitlines()]
-        ends = (end for end in range(1, len(lines)) if _call("\n".join(lines[:end])))
-        end = next(ends, len(lines))
-        call, reply = _call("\n".join(lines[:end])), _literal("\n".join(lines[end:]))
-        if call is not None and reply is not None:
+        tries = ((parse_expression("\n".join(lines[:end])), end) for end in range(1, len(lines)))
+        call, end = next((one for one in tries if isinstance(one[0], ast.Call)), (None, 0))
+        reply = _literal("\n".join(lines[end:]))
+        if isinstance(call, ast.Call) and reply is not None:
             given = [*zip(names, call.args, strict=False), *((k.arg, k.value) for k in call.keywords)]
             with suppress(ValueError):  # an argument that is no literal: nobody knows its value
                 found.append(({name: ast.literal_eval(node) for name, node in given if name}, reply))
     return found
-
-
-def _call(source: str) -> ast.Call | None:
-    try:
-        value = ast.parse(source.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        return None
-    return value if isinstance(value, ast.Call) else None
 
 
 def _literal(text: str) -> Any:

@@ -18,12 +18,11 @@ from whilesim.situations.roles import (
     NO_LEAD,
     TOOL_LINE,
     Lead,
-    LeadType,
     accepts_fact,
     accepts_item,
     accepts_prose,
     key_role,
-    lead_type,
+    lead_of,
     role_of,
 )
 
@@ -112,13 +111,6 @@ class _Drafter:
         else:
             self._prose(index, block, role, lead)
 
-    def _lead(self, said: Unit, above: Lead = NO_LEAD) -> Lead:
-        kind: LeadType = "facts" if TOOL_LINE.match(said.text) else lead_type(said)
-        role = role_of(re.sub(r"\s*\([^()]*\)$", "", said.text)) if kind == "label" else ""
-        chain = (*above.above, above.text) if above.text else ()
-        kind = above.type if kind == "label" else kind
-        return Lead(said.text.rstrip(" .:：。"), kind, role, above.consequence, chain)
-
     def _announce(self, index: int, said: Unit) -> bool:
         """Keep a sentence as the lead-in of the list that follows its block; false when it is none."""
         after = self.blocks[index + 1 : index + 2]
@@ -126,7 +118,7 @@ class _Drafter:
         ended = marks and re.search(r"[.!。！]", marks[0]) and not shared("announces").search(said.text)
         if not after or after[0].kind not in ("item", "row", "quote") or (ended and not said.text.endswith(_COLON)):
             return False
-        lead = self._lead(said)
+        lead = lead_of(said)
         later = map(self.blocks.__getitem__, range(index + 1, len(self.blocks)))
         behind = next((b for b in later if b.group != after[0].group), None)
         if lead.type == "open" and behind and behind.kind == "paragraph" and not self._whole(after[0]).orders:
@@ -161,7 +153,7 @@ class _Drafter:
         if not block.children and self._joins(block, said, block.end):
             return
         if block.children:
-            self.leads[block] = self._lead(said, lead)
+            self.leads[block] = lead_of(said, lead)
             if said.text.endswith(_COLON):  # its last sentence belongs to the items below
                 end = self._sentences(block.start, block.end)[-1][1]
             hangs = shared("conditional").fullmatch(said.text.rsplit(" ", 1)[-1]) or role_of(said.text) == "forbid"

@@ -55,11 +55,20 @@ def role_of(heading: str) -> str:
     return "handoff" if role in ("", "rules", "procedure") and unit(text).hands_off else role
 
 
-def lead_type(said: Unit) -> LeadType:
+def lead_of(said: Unit, above: Lead = NO_LEAD) -> Lead:
+    """Return a sentence as the lead-in of the items below it; ``above`` is the one that it stands under."""
+    kind = _lead_type(said)
+    role = role_of(re.sub(r"\s*\([^()]*\)$", "", said.text)) if kind == "label" else ""
+    chain = (*above.above, above.text) if above.text else ()
+    return Lead(said.text.rstrip(" .:：。"), above.type if kind == "label" else kind, role, above.consequence, chain)
+
+
+def _lead_type(said: Unit) -> LeadType:
     """Return what a lead-in makes of the items below it, the first that fits."""
     modal = said.main_has("must", "must_not")
     tasks = shared("tasks").search(said.text) is not None
-    if said.starts("intro") or (not modal and (said.has("lead_facts") or (said.starts("persona") and not tasks))):
+    shown = TOOL_LINE.match(said.text) or said.starts("intro")
+    if shown or (not modal and (said.has("lead_facts") or (said.starts("persona") and not tasks))):
         return "facts"
     if said.hands_off:
         return "handoff"

@@ -92,7 +92,7 @@ class Search:
     def _write(self, tuple_id: int, step: int, behind: int) -> None:
         """Set one tuple into the row where that loses least."""
         axes, values = self.grid.cells(tuple_id)
-        near = self.grid.near(axes)
+        near = np.flatnonzero(self.grid.weights[axes].any(axis=0))
         change = (values - self.rows[:, axes]) @ self.grid.weights[axes][:, near]
         old = self.ids[:, near]
         new = old + change

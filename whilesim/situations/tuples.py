@@ -34,8 +34,6 @@ class Grid:
     """What one step of an axis' index adds to the number of a tuple, shape ``(k, c)``; 0: not in it."""
     offsets: Ints
     """Number of each combination's first tuple, and ``total`` at the end, shape ``(c + 1,)``."""
-    touching: tuple[Ints, ...]
-    """For each axis, which combinations it is in."""
 
     @property
     def total(self) -> int:
@@ -77,17 +75,13 @@ class Grid:
             row[axes] = values
         return row
 
-    def near(self, axes: Ints) -> Ints:
-        """Return the combinations that any of the axes is in."""
-        return np.flatnonzero(self.weights[axes].any(axis=0))
-
     def counts(self, rows: Ints) -> Ints:
         """Return in how many rows each tuple stands, shape ``(total + 1,)``; the last is nobody's."""
         return np.bincount(self.ids(rows).ravel(), minlength=self.total + 1)
 
     def gains(self, row: Ints, axis: int, wanted: Bools) -> Ints:
         """Return for each value of a free cell how many wanted tuples it makes with the cells set."""
-        combos = self.touching[axis]
+        combos = np.flatnonzero(self.weights[axis])
         weights = self.weights[:, combos]
         there = row != FREE
         there[axis] = False
@@ -106,4 +100,4 @@ def make_grid(sizes: Sequence[int], strength: int) -> Grid:
             weights[axis, at] = prod(sizes[other] for other in combo[place + 1 :])
     lengths = [prod(sizes[axis] for axis in combo) for combo in combos]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return Grid(tuple(sizes), strength, combos, weights, offsets, tuple(map(np.flatnonzero, weights)))
+    return Grid(tuple(sizes), strength, combos, weights, offsets)
