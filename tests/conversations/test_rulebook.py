@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from pathlib import Path
 
+import pytest
+import yaml
+
+import whilesim
 from whilesim.conversations.intent import answer_further
 from whilesim.conversations.rulebook import read_rules
 
+ROOT = Path(whilesim.__file__).parent
+BLIND = Path(__file__).parents[1] / "situations" / "policy_blind.yaml"
+BROKEN = re.compile(
+    r"\b(?:you (?:you|who|whose|whom)|of you\b(?! \w)|(?:our|the|an?) I|s?he|her|hers|him|his|I (?:is|has|are)|you (?:is|has))\b",
+    re.IGNORECASE,
+)
 SHOP = """You are the agent of a tool hire shop.
 
 - Ask the customer for a deposit before you hand out a machine.
@@ -52,10 +63,23 @@ def test_a_rule_is_told_as_who_keeps_it_says_it(rule: str, said: str) -> None:
         "Tell the customer that items are kept if they are damaged.",
         "Guide customers to check their phone's settings in your_app.",
         "Inform the customer that the payment has been made.",
+        "Refund only a customer who is verified.",
+        "Never promise a delivery date to the customer they did not ask for.",
+        "Tell her that the flight is delayed if she asks.",
+        "Tell customers not to refreeze them.",
+        "Always answer in the language of the customer.",
     ],
 )
 def test_what_cannot_be_said_soundly_is_not_told(rule: str) -> None:
     assert told(rule) == ""
+
+
+def test_no_rule_of_our_policies_is_told_in_broken_english() -> None:
+    own = [(ROOT / folder / "policy.md").read_text(encoding="utf-8") for folder in ("demo", "starter")]
+    policies = [*own, *(case["text"] for case in yaml.safe_load(BLIND.read_text(encoding="utf-8")))]
+    lines = [r.told for text in policies for r in read_rules(text).rules if r.told]
+    assert len(lines) > 150
+    assert not [line for line in lines if BROKEN.search(line)]
 
 
 def test_an_order_to_the_customer_is_not_taken_for_the_agents() -> None:

@@ -18,7 +18,7 @@ from whilesim.conversations.reading import read_reply
 from whilesim.conversations.rollout import Case, Stage, play
 from whilesim.conversations.said import mend, slips_of
 from whilesim.conversations.scripted import FAULTS, ScriptedAgent
-from whilesim.conversations.scripted_customer import _ASKS, ScriptedCustomer
+from whilesim.conversations.scripted_customer import _LOOKS, ScriptedCustomer
 from whilesim.conversations.wording import asked_for, deed_phrase, participle
 from whilesim.core.jsontext import loads
 from whilesim.core.templates import load_words
@@ -252,6 +252,33 @@ def test_one_date_that_was_said_is_not_two() -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "stay"),
+    [
+        (["Move it to 2026-03-06."], {"check_in": "2026-03-06"}),
+        (["Move it to 2026-03-06.", "The check out is 2026-03-10."], {"check_in": "2026-03-06", "check_out": "2026-03-10"}),
+        (["The new stay would be 2026-03-06 2026-03-10."], {"check_in": "2026-03-06", "check_out": "2026-03-10"}),
+        (["Check out 2026-03-06, born on 1990-02-01."], {"check_out": "2026-03-06"}),
+        (["The check in is 2026-03-06 and the check out is 2026-03-06."], {"check_in": "2026-03-06", "check_out": "2026-03-06"}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("nested", [True, False])
+def test_one_date_that_was_said_does_not_fill_two_required_arguments(
+    said: list[str], stay: dict[str, str], nested: bool
+) -> None:
+    day = {"type": "string", "format": "date"}
+    days = {"type": "object", "properties": {"check_in": day, "check_out": day}, "required": ["check_in", "check_out"]}
+    parameters = {"type": "object", "properties": {"new_stay": days}, "required": ["new_stay"]} if nested else days
+    tool = parse_tools([{"name": "change_booking", "description": "Change a booking.", "parameters": parameters}])[0]
+    found, missing = Known([Message(role="user", content=t) for t in said], [], said, said[0]).fill(tool)
+    whole = len(stay) == 2
+    assert (found, missing) == (
+        ({"new_stay": stay} if whole else {}, [] if whole else ["new_stay"])
+        if nested
+        else (stay, [k for k in ("check_in", "check_out") if k not in stay])
+    )
+
+
+@pytest.mark.parametrize(
     ("name", "key", "phrases"),
     [
         ("mark_deceased", "pet_id", ("mark pet P1 as deceased", "marked as deceased", "pet P1")),
@@ -348,7 +375,7 @@ def test_a_second_request_is_answered_by_the_rule_it_is_about() -> None:
     ],
 )
 def test_a_customer_that_is_told_a_rule_has_not_been_asked(heard: str, asked: bool) -> None:
-    assert (re.search(_ASKS, heard) is not None) is asked
+    assert (_LOOKS["asks"].search(heard) is not None) is asked
 
 
 @pytest.mark.parametrize("asked", ["Could you tell me the postcode?", "I need your postal code, please."])

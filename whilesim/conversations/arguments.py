@@ -67,6 +67,7 @@ class Known:
             twice = isinstance(value, str) and value in found.values()  # one date that was said is not two
             if value is not None and (name in wants or (self.was_said(value) and not twice)):
                 found[name] = value
+        found = self._apart(found, schema.get("properties", {}))
         for name in [n for n in found if n.startswith("new_") and found.get(n[4:]) == found[n]]:
             del found[name]  # nobody exchanges a thing for itself
         if tool.effect == "handoff":  # what a person is told is the request itself
@@ -95,7 +96,7 @@ class Known:
             return self._free_form(want)
         if kind == "object":
             inner = {k: self.find(k, p, tool) for k, p in part.get("properties", {}).items()}
-            found = {k: v for k, v in inner.items() if v is not None}
+            found = self._apart({k: v for k, v in inner.items() if v is not None}, part.get("properties", {}))
             return found if found and set(part.get("required", ())) <= set(found) else None
         if want.options:
             options, chosen = part.get("enum") or want.options, option_said(self.said, want)
@@ -110,6 +111,18 @@ class Known:
         if kind in ("number", "integer"):
             return _number(value, kind)
         return None if value is None else str(value)
+
+    def _apart(self, found: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+        """Let no two arguments have one date that was said once: those not named take what is left, as it was said."""
+        wants = {k: wanted(k, parts[k]) for k in found if role_of(k) != "dob" and self.was_said(found[k])}
+        dates = [k for k, want in wants.items() if want.shape == "date"]
+        if len({found[k] for k in dates}) == len(dates):
+            return dict(found)
+        named = {k: v for k in dates if (v := value_said(self.said, wants[k]))}
+        born = value_said(self.said, wanted("date_of_birth", {}))
+        left = dict.fromkeys(d for t in self.said for d in tokens_in(t, "date") if d not in (born, *named.values()))
+        told = named | dict(zip([k for k in dates if k not in named], left, strict=False))
+        return {k: told.get(k, v) for k, v in found.items() if k not in dates or k in told}
 
     def _free_form(self, want: Wanted) -> dict[str, str]:
         """Return all that the customer named, for an object that may hold anything."""

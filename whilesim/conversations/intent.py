@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from whilesim.cards.speech import stem
-from whilesim.conversations.rulebook import Rule
+from whilesim.conversations.rulebook import ToldClause
 from whilesim.conversations.said import SHAPES, is_key, mend, slips_of
 from whilesim.conversations.wording import PARTIES, split_name
 from whilesim.core.jsontext import loads
@@ -145,7 +145,7 @@ def asks_person(text: str) -> bool:
     return bool(_ASKS_PERSON.search(text))
 
 
-def answer_further(said: str, rule: Rule | None) -> str:
+def answer_further(said: str, rule: ToldClause | None) -> str:
     """Say what kind of answer a customer's further words call for, once the request is settled.
 
     Args:

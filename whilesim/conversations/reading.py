@@ -18,6 +18,9 @@ _TROUBLES: Mapping[Trouble, re.Pattern[str]] = {
     kind: re.compile(look, re.I) for kind, look in load_words("scripted_reading")["troubles"].items()
 }
 
+_GO_AHEAD = re.compile(f"(.*?)(?:{'|'.join(load_words('scripted_reading')['go_ahead'])})", re.I | re.S)
+_OPEN = re.compile(r"\b(?:what|which|when|where|who|how|why)\b", re.I)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
@@ -97,6 +100,6 @@ def leaves(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, .
 
 
 def asks_go_ahead(text: str) -> bool:
-    """Say whether an agent asks for a yes before it acts."""
-    asks = r"shall I|may I|go ahead\?|go-ahead\?|is that right\?|do you confirm|just to confirm|would you like me to"
-    return bool(re.search(asks, text, re.I))
+    """Say whether an agent asks for a yes before it acts; 'which one shall I cancel?' takes more than a yes."""
+    parts = re.split(r"(?<=[.!?;:,])\s+", text)
+    return any(asked and not _OPEN.search(asked[1]) for asked in map(_GO_AHEAD.match, parts))

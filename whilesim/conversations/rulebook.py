@@ -48,7 +48,7 @@ _FRAMES = [(name, frozenset(words(re.sub(r"\{\w+\}", " ", line)))) for name, lin
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ToldClause:
     """One rule, and how it is told."""
 
     handoff: bool
@@ -64,11 +64,11 @@ class Rule:
 class Rulebook:
     """The rules of a prompt, and how much a word tells of which of them is meant."""
 
-    rules: Sequence[Rule]
+    rules: Sequence[ToldClause]
     worth: Mapping[str, float]
 
     @lru_cache(maxsize=4096)  # noqa: B019  rulebooks are few and live as long as the process
-    def about(self, question: str) -> Rule | None:
+    def about(self, question: str) -> ToldClause | None:
         """Return the rule that a question is about, the nearest of a few; of many, one that is not told."""
         if _LOOKS["through"].search(question):
             handoffs = sorted((r for r in self.rules if r.handoff), key=lambda r: (not r.on_wish, not r.told))
@@ -83,7 +83,7 @@ class Rulebook:
         alike = max(marks, default=0) != _THEME or any(theme in _WORDS["alike"] for theme, _ in best)
         return near if near is None or len(top) <= (_MANY if alike else 1) else replace(near, told="", handoff=False)
 
-    def _mark(self, rule: Rule, said: frozenset[str], theme: str, frame: frozenset[str]) -> float:
+    def _mark(self, rule: ToldClause, said: frozenset[str], theme: str, frame: frozenset[str]) -> float:
         """Say how much of what is said a rule speaks of; 0 where it is another rule."""
         gap = _stems(said - frame)
         asked = sorted(gap or (_stems(said) if theme else ()))
@@ -112,7 +112,7 @@ def read_rules(prompt: str) -> Rulebook:
         themes = frozenset(name for name, cue in _CUES.items() if cue.search(text))
         said = _stems(words(_LOOKS["aside"].sub("", rule)))
         on_wish = handoff and bool(_LOOKS["wish"].search(text))
-        rules.append(Rule(handoff, on_wish, f"{about}: {told}" if told and not copied else "", said, themes))
+        rules.append(ToldClause(handoff, on_wish, f"{about}: {told}" if told and not copied else "", said, themes))
     counts = Counter(w for rule in rules for w in rule.stems)
     worth = {w: (0.4 if w in stems("weak") else 1.0) * log(1 + len(rules) / n) for w, n in counts.items()}
     return Rulebook(rules, worth | {"": 0.7 * log(1 + len(rules))})
@@ -161,7 +161,7 @@ def _agreeing(found: re.Match[str]) -> str:
     def agreed(part: re.Match[str]) -> str:
         known = word_set("verbs") | word_set("verb_or_noun") if part[1] == "you" else word_set("verbs")
         base = base_form(part[3])
-        verb = base if (base if part[1] == "you" else part[3]) in known else part[3]
+        verb = base if known & {base, part[3]} else part[3]
         return f"{part[1]}{part[2]}{_WORDS['irregular'].get(part[3], verb)}"
 
     return re.sub(r"\b(you|and|or|but)( (?:already |also |still |only |\w+ly )?)([\w']+)", agreed, found[0])

@@ -13,6 +13,7 @@ from whilesim.chat.messages import Message
 from whilesim.conversations.intent import asks_person
 from whilesim.conversations.players import Context, Utterance
 from whilesim.conversations.reading import asks_go_ahead
+from whilesim.conversations.said import tokens_in, value_said, wanted
 from whilesim.core.seeds import chance, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, words
@@ -21,9 +22,7 @@ from whilesim.world.kinds import role_of
 _WHO = ("name", "email", "phone", "date of birth", "zip")
 _ONE_OF = ("email", "phone", "dob", "zip", "full_name", "street", "username")
 """Roles of which a customer has one, so that all words for it mean the same."""
-_GOODBYE = r"you're welcome|have a good day|take care!|for getting in touch"
-_ASKS = r"(?<!you )(?<!n't )(?<!not )\bneed\b|\b(?:provide|give me|tell me)\b"
-_NO = r"\b(?:sorry|can't|cannot|unable|unfortunately|not able|couldn't|isn't possible|wasn't able|decline)\b"
+_LOOKS = {kind: re.compile(look, re.IGNORECASE) for kind, look in load_words("scripted_customer")["looks"].items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +49,29 @@ def _reply(card: Card, said: Sequence[str], heard: str, seed: int) -> tuple[str,
     def phrase(kind: str, **values: str) -> str:
         return pick(phrases[kind], seed, card.id, kind, turn).format(**values)
 
-    if re.search(_GOODBYE, heard, re.I) and len(heard) < 120:
+    heard, closing = _LOOKS["closing"].subn(" ", heard)  # whether there is anything else asks for nothing
+    if _LOOKS["goodbye"].search(heard) and len(heard) < 120 and not closing:
         return "", True
-    if re.search(r"exactly|need done|like to happen", heard) and "?" in heard:
+    if _LOOKS["intent"].search(heard) and "?" in heard:
         return phrase("want", want=_wanted(card)), False
     if asks_go_ahead(heard):
-        return phrase("agree"), False
-    if "?" in heard or re.search(_ASKS, heard):
+        told = re.sub(r"(?<=\d),(?=\d{3}\b)", "", re.sub(r"[\"“”*`(){}]", " ", heard))
+        wrong = _say([n for n in card.facts if _is_disputed(card, n, told)], card)
+        if wrong and turn >= card.give_up:
+            return phrase("resigned"), True
+        return phrase("wrong", facts=wrong) if wrong else phrase("agree"), False
+    if "?" in heard or _LOOKS["asks"].search(heard):
         return _answer(card, said, heard, phrase), False
     if card.second and turn < card.give_up and not any(_told(card.second, t) for t in said):
         return card.second, False
-    if asks_person(said[0]) and not any(asks_person(t) for t in said[1:]):
+    if turn < card.give_up and asks_person(said[0]) and not any(asks_person(t) for t in said[1:]):
         return phrase("person"), False
-    refused = re.search(_NO, heard, re.I)
+    refused = _LOOKS["refuses"].search(heard)
     stance = card.situation.values.get("stance")
     if stance in ("insistent", "boundary_testing", "adversarial") and turn < 3 and refused:
         return phrase("push"), False
-    if chance(0.5, seed, card.id, "thanks"):
-        return phrase("resigned" if refused else "thanks"), True
+    if closing or chance(0.5, seed, card.id, "thanks"):
+        return phrase("resigned" if refused else "closed" if closing else "thanks"), True
     return "", True
 
 
@@ -78,13 +82,52 @@ def _answer(card: Card, said: Sequence[str], heard: str, phrase: Callable[..., s
     if re.search(r"\bwhich\b", heard, re.I) and re.search(r"more than one|several", heard):
         chosen = [n for n in new if n not in _WHO and not n.endswith(" id")] or new
     else:
-        chosen = sorted((n for n in card.facts if _share_named(n, heard) >= 0.5), key=lambda n: n not in new)
+        chosen = sorted(_asked(card, heard), key=lambda n: n not in new)
+        who = _LOOKS["identifies"].search(heard) is not None  # else the request is what a question is about
+        new = sorted(new, key=lambda n: n in _WHO and not who)
         chosen = chosen or ([] if len(said) > 2 else new[:2])
     if not chosen:
         return phrase("cannot")
-    once = dict.fromkeys(say_fact(n, card.facts[n]) for n in chosen[:8])
-    facts = " ".join(s[:1].upper() + s[1:] + "." for s in once)
-    return phrase("give" if chosen[0] in new else "again", facts=facts)
+    return phrase("give" if chosen[0] in new else "again", facts=_say(chosen[:8], card))
+
+
+def _say(names: Sequence[str], card: Card) -> str:
+    once = dict.fromkeys(say_fact(n, card.facts[n]) for n in names)
+    return " ".join(s[:1].upper() + s[1:].rstrip(".") + "." for s in once)
+
+
+def _asked(card: Card, heard: str) -> list[str]:
+    """Return the facts that an agent asks for: by their names, or else by what kind of thing they are."""
+    found = [n for n in card.facts if _share_named(n, heard) >= 0.5]
+    asked = " ".join(re.findall(r"[^.!?]*\?|[^.!?]*\b[Pp]lease\b[^.!?]*", heard))
+    for asks, looks in load_words("scripted_customer")["kinds"].items() if asked else ():
+        of_kind = [n for n, v in card.facts.items() if re.search(looks, f"{_role(n)}: {v}")]
+        if re.search(asks, asked, re.I) and set(of_kind).isdisjoint(found):
+            found += [n for n in of_kind if n not in _WHO]
+    return found
+
+
+def _is_disputed(card: Card, name: str, heard: str) -> bool:
+    """Say whether an agent names another id, date, number or amount for a fact, and not the right one."""
+    value = card.facts[name]
+    days, heard_days = tokens_in(value, "date"), tokens_in(heard, "date")
+    if len(days) > 1:
+        return len(heard_days) >= len(days) and not set(days) <= set(heard_days)
+    number = re.fullmatch(r"\d+(?:\.\d+)?", value)
+    want = wanted(name.replace(" ", "_"), {"format": "date"} if days else {"type": "number"} if number else {})
+    other = value_said([heard], want) if want.shape in ("id", "date", "number") else None
+    amounts = _LOOKS["amount"].findall(heard) if number and [*map(_role, card.facts)].count("money") == 1 else []
+    if not other and len(amounts) == 1 and _role(name) == "money" and not _LOOKS["priced"].search(heard):
+        other = amounts[0]
+    there = re.search(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d)", heard, re.I)
+    if not other or there or (other in card.facts.values() and not days):
+        return False
+    return float(other) != float(value) if number and want.shape == "number" else _look(other) == _look(value)
+
+
+def _look(value: str) -> str:
+    """Return how an id or a date looks: 'W12' and 'w904' are alike."""
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", value)).lstrip("#")
 
 
 def _share_named(name: str, text: str) -> float:
@@ -92,10 +135,16 @@ def _share_named(name: str, text: str) -> float:
     parts = [w for w in name_words(name.replace(" ", "_")) if w not in ("of", "the", "my")]
     parts = [w for w in parts if w not in ("id", "ids", "new", "number", "code")] or parts
     heard = {w.removesuffix("s") for w in words(text)}
-    role, flat = role_of("_".join(name.split())), f" {' '.join(words(text))} "
+    role, flat = _role(name), f" {' '.join(words(text))} "
     if role in _ONE_OF and any(f" {w.replace('_', ' ')} " in flat for w in load_words("world_nouns")["roles"][role]):
         return 1.0  # a zip code is a postcode
+    if role == "dob":
+        return 1.0 * bool(re.search(r"\bborn\b|\bbirth", text, re.I))  # another date is asked for
     return sum(w.removesuffix("s") in heard for w in parts) / len(parts) if parts else 0.0
+
+
+def _role(name: str) -> str:
+    return role_of("_".join(name.split()))
 
 
 def _wanted(card: Card) -> str:
