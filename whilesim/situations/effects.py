@@ -198,7 +198,8 @@ def _described(case: _Case) -> _Found:
 def _leading(words: Sequence[str], place: str) -> _Found:
     """Read the effect off a first word that is a verb there."""
     first, rest = (words[0], words[1:]) if words else ("", ())
-    pair = load_words("verbs")["phrases"].get("_".join(words[:2]))
+    phrases = load_words("verbs")["phrases"].items()
+    pair = next((effect for effect, opens in phrases if "_".join(words[:2]) in opens), None)
     if pair is not None and not _words("phrase_nouns") & set(words[2:3]):
         return pair, f"{' '.join(words[:2])!r} opens the {place}"
     verbs = _verbs()
