@@ -164,8 +164,9 @@ def test_a_function_in_a_file_plays_and_refills_a_run(tmp_path: Path, monkeypatc
         done = shell(*words)
         assert done.exit_code == 0, done.output
     assert {row.provenance.agent for row in ws.load("run").rows} == {"function:agent"}
-    done = shell("refill", "run")
-    assert "the agent 'function:agent' answered is not written down" in done.output
+    for more in ((), ("--base-url", "http://127.0.0.1:9/v1")):  # no server has a model of a function's name
+        done = shell("refill", "run", *more)
+        assert "the agent 'function:agent' was a function, and no folder holds one" in done.output
 
 
 @pytest.mark.parametrize("words", [("grade",), ("explain", "s0001/r0"), ("report",), ("export", "x.jsonl")])
@@ -207,6 +208,8 @@ def test_refill_asks_who_read_the_rows_and_what_else_to_play(run: Path) -> None:
         (("plan", *GIVEN, "--balance", "7"), 2, "InputError"),
         (("plan", "--policy", GIVEN[3], *GIVEN[2:]), 2, "is the list of tools once more"),
         (("simulate", *GIVEN, "--agent", "nobody", *PLAN[:2]), 2, "names no provider"),
+        (("simulate", *GIVEN, "--agent", "groq:llama-3", *PLAN[:2]), 2, "names neither a provider"),
+        (("simulate", *GIVEN, "--agent", "a.py:f", "--base-url", "http://127.0.0.1:9"), 2, "Leave one out"),
         (("simulate", *GIVEN, "--rollouts", "0", *PLAN[:2]), 2, "leaves nothing to play"),
         (("grade", "nowhere"), 2, "does not exist"),
         (("grade", "{run}", "--base-url", "http://127.0.0.1:9/v1"), 2, "where the judge answers, and none is named"),

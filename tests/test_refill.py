@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,3 +69,19 @@ def test_a_shard_without_rows_can_be_refilled() -> None:
     data = ws.simulate(plan=empty, progress=False).grade()
     assert len(data.rows) == 0
     assert len(data.refill(kept=1, rows=4).rows) > 0
+
+
+def test_what_could_not_be_had_stands_in_the_folder(tmp_path: Any) -> None:
+    refusing: Any = lambda messages: "I cannot."  # noqa: E731
+    how: dict[str, Any] = {"situations": 4, "rollouts": 1, "progress": False, "run_dir": tmp_path}
+    data = ws.simulate(refusing, tools=TOOLS, system_prompt=POLICY, **how).grade().refill(kept=50, rows=2)
+    assert "asked for 50 kept rows" in " ".join(data.manifest.notes)
+    assert ws.load(tmp_path).manifest.notes == data.manifest.notes
+
+
+def test_a_rubric_that_nobody_reads_is_told_once_and_not_again_by_each_wave() -> None:
+    data = ws.simulate(tools=TOOLS, system_prompt=POLICY, situations=12, rollouts=1, progress=False).grade()
+    with pytest.warns(UserWarning, match="a rubric is read by a judge") as told:
+        data.grade(rubric=["Is kind."]).refill(rows=70)
+    assert max(row.wave for row in data.rows) > 1
+    assert [Path(each.filename).name for each in told] == [Path(__file__).name]

@@ -295,8 +295,23 @@ def test_what_a_view_of_a_run_cannot_do_says_why(data: ws.Simulation, tmp_path: 
     assert data.export(tmp_path / "dpo.jsonl", format="dpo").format == "dpo"
     with pytest.raises(ws.InputError, match="Did you mean 'rows'"):
         data.refill(row=6)
-    with pytest.raises(ws.InputError, match=r"rows=2\.5 leaves nothing to play"):
-        data.refill(rows=2.5)  # type: ignore[arg-type]
+    for word, told in (("sel", "It has: rows, kept"), ("misspel", "It has: rows, kept"), ("kep", "mean 'kept'")):
+        with pytest.raises(ws.InputError, match=told):
+            data.refill(**{word: 3})
+    for wrong in (2.5, True):
+        with pytest.raises(ws.InputError, match=f"rows={wrong} leaves nothing to play"):
+            data.refill(rows=wrong)  # type: ignore[arg-type]
+    for view, kind in ((data.failed, "failed"), (data.unjudged, "unjudged")):
+        for form in ("dpo", "kto"):
+            with pytest.raises(ws.InputError, match=rf"these are {kind} ones\. Type data\.export"):
+                view.export(tmp_path / "none.jsonl", format=form)  # type: ignore[arg-type]
+    assert data.kept.export(tmp_path / "kto.jsonl", format="kto").lines > 0
+    with pytest.raises(ws.InputError, match=r"no row 'x' here\. There are no rows here at all"):
+        data.failed.find("x")
+    with pytest.raises(ws.InputError, match=r"n=2\.5 is no sample of 48 rows"):
+        data.sample(2.5)  # type: ignore[arg-type]
+    with pytest.raises(ws.InputError, match=r"splits are .*they need shares above 0"):
+        data.split({"a": "0.5", "b": "0.5"})  # type: ignore[dict-item]
     with pytest.raises(ws.InputError, match=r"splits are 0\.2; they need shares"):
         data.split(0.2)  # type: ignore[arg-type]
 

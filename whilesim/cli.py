@@ -107,13 +107,12 @@ def simulate(plan_file: str | None, agent: str, base_url: str | None, as_json: b
 
     Example: whilesim simulate --policy p.md --tools t.json --agent ollama:qwen3
     """
-    from whilesim.chat.models import Model
+    from whilesim.evals.agents import load_agent
     from whilesim.street import simulate as play
 
     chosen = {name: options.pop(name) for name in ("policy_file", "tools_file", "situations", "seed")}
     made = _read_plan(plan_file) if plan_file else _make_plan(**chosen)
-    player: Any = Model(agent, base_url=base_url) if base_url else _player(agent)
-    data = play(player, plan=made, **options)
+    data = play(load_agent(agent, base_url), plan=made, **options)
     show(_counts(data), repr(data), as_json=as_json)
 
 
@@ -154,10 +153,11 @@ def refill(run: str, agent: str | None, rows: int | None, kept: int | None, as_j
 
     Example: whilesim refill run --rows 50 --judge openai:gpt-4.1
     """
+    from whilesim.evals.agents import load_agent
     from whilesim.refilling import reopen
 
-    player = _player(agent) if agent and not how["base_url"] else agent
-    data = reopen(_load(run), player, **how).refill(rows, kept)
+    player = load_agent(agent, how["base_url"]) if agent else None
+    data = reopen(_load(run), agent if how["base_url"] else player, **how).refill(rows, kept)
     show(_counts(data), f"{data.ledger}\n{data.certificate}", as_json=as_json)
 
 
@@ -293,13 +293,6 @@ def _make_plan(policy_file: str | None, tools_file: str | None, situations: str,
     except InputError as error:
         raise InputError(f"--tools {tools_file}: {error}") from error
     return make_plan(tools=tools, system_prompt=text, situations=many, **options)
-
-
-def _player(agent: str) -> Any:
-    """Return the function that ``file.py:function`` names; what names a model, as it is."""
-    from whilesim.evals.agents import load_agent
-
-    return agent if "/" in agent and ".py:" not in agent else load_agent(agent)
 
 
 def _load(run: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 from whilesim import __version__
 from whilesim.cards.plan import Plan
+from whilesim.cards.planning import whole_number
 from whilesim.chat.endpoint import Endpoint, identify, is_client
 from whilesim.chat.messages import Failure, Message, Trace
 from whilesim.chat.models import Chat, Model, resolve_model
@@ -51,9 +52,7 @@ class How:
 
     def __post_init__(self) -> None:
         for name in ("rollouts", "turns", "concurrency"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InputError(f"{name}={value!r} leaves nothing to play. Type a whole number from 1.")
+            object.__setattr__(self, name, whole_number(name, getattr(self, name)))  # numpy's would stand in no file
 
 
 async def play_plan(plan: Plan, cast: Cast, how: How, *, wave: int = 0) -> Sequence[Row]:
@@ -106,8 +105,7 @@ async def find_cast(agent: Any, customer: Any) -> Cast:
     agent = await identify(agent) if is_client(agent) else agent
     if customer is None:
         customer = agent if isinstance(agent, (str, Model)) else SCRIPTED
-    customer = await identify(customer) if is_client(customer) else customer
-    cast = Cast(agent, customer)
+    cast = Cast(agent, await identify(customer) if is_client(customer) else customer)
     for role, spec in cast.players.items():
         if not (isinstance(spec, (str, Model)) or callable(spec)):
             typed = 'Type a model ("openai:gpt-4.1-mini"), ws.Model(...), a function, or "scripted".'

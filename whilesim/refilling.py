@@ -44,8 +44,7 @@ def refiller(plan: Plan, cast: Cast, how: How) -> Callable[[Simulation, int | No
         while most > 0 and (chosen := _choose(plan, data, tried, min(most, _WAVE), kept, wave + 1)):
             wave, most = wave + 1, most - len(chosen)
             before = len(data.kept.rows)
-            part = write_wave(plan, chosen, wave)
-            data.extend(run(play_plan(part, cast, whole, wave=wave)))
+            data.extend(run(play_plan(write_wave(plan, chosen, wave), cast, whole, wave=wave)))
             data.grade(**data.asked)
             tried.update({pair for row in chosen for pair in _pairs(row)})
             log.info("wave %d: %d rows played, %d more kept", wave, len(chosen), len(data.kept.rows) - before)
@@ -84,11 +83,13 @@ def reopen(
         msg = f"{str(folder)!r} holds no plan.json, so nobody knows what else to play. "
         raise InputError(msg + "Run simulate again on that folder.")
     name, other = agent or models["agent"], customer or models["customer"]
-    for role, known in (("agent", agent or base_url), ("customer", customer or other == name)):
-        function = str(models.get(role)).startswith("function:")
-        if not known and (function or isinstance(data.manifest.fingerprint.get(role), Mapping)):
+    for role, given, known in (("agent", agent, base_url), ("customer", customer, other == name)):
+        if not given and str(models.get(role)).startswith("function:"):
+            msg = f"the {role} {models[role]!r} was a function, and no folder holds one. Type --{role} "
+            raise InputError(msg + ("file.py:function." if role == "agent" else "to name a model at its provider."))
+        if not (given or known) and isinstance(data.manifest.fingerprint.get(role), Mapping):
             msg = f"where the {role} {models[role]!r} answered is not written down. Type --{role} to name a model at its provider"
-            raise InputError(msg + (", file.py:function, or --base-url as it was." if role == "agent" else "."))
+            raise InputError(msg + (", or --base-url as it was." if role == "agent" else "."))
     player = Model(str(name), base_url=base_url) if base_url else name
     cast = run(find_cast(player, None if other == name else other))
     how = How(counts["rollouts"], counts["turns"], 64, None, None, str(folder))
@@ -130,4 +131,4 @@ def _tell(data: Simulation, tried: Mapping[Pair, int], kept: int | None) -> None
         notes.append(f"{len(lost)} pairs were tried {_TRIES} times and are in no kept row: {lost[0]} and others")
     if kept is not None and len(data.kept.rows) < kept:
         notes.append(f"asked for {kept:,} kept rows, kept {len(data.kept.rows):,}: the rows allowed were used up")
-    data.manifest = data.manifest.model_copy(update={"notes": notes})
+    data.describe(notes=notes)

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import whilesim as ws
@@ -182,6 +183,12 @@ def test_the_estimate_is_unknown_without_a_price() -> None:
         ({"situations": -1}, "situations=-1"),
         ({"candidates": 0}, "candidates=0"),
         ({"twins": 2}, "twins=2"),
+        ({"twins": "a"}, "twins='a' is no share"),
+        ({"candidates": 2.5}, r"candidates=2\.5"),
+        ({"candidates": "2"}, "candidates='2'"),
+        ({"situations": True}, "situations=True leaves nothing"),
+        ({"seed": True}, "seed=True decides nothing"),
+        ({"seed": np.bool_(True)}, "seed=.*True.* decides nothing"),
         ({"balance": {"handoffs": 0.3}}, "Type balance=.'handoff_wanted': 0.3"),
         ({"balance": {"handoff_wanted": 1.3}}, "a share from 0 to 1"),
         ({"balance": {"handoff_wanted": "much"}}, "a share from 0 to 1"),
@@ -196,6 +203,11 @@ def test_the_estimate_is_unknown_without_a_price() -> None:
 def test_bad_options_say_what_to_type(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ws.InputError, match=words):
         plan(**options)
+
+
+def test_a_number_of_numpys_is_a_number() -> None:
+    numpys = plan(situations=np.int64(6), seed=np.int64(3), candidates=np.int32(2), twins=np.float32(0.5))
+    assert numpys.to_json() == plan(situations=6, seed=3, candidates=2, twins=0.5).to_json()
 
 
 def test_a_shard_outside_the_plan_is_refused() -> None:
@@ -218,6 +230,9 @@ def test_a_file_that_is_no_plan_is_refused(tmp_path: Any) -> None:
         ({"axes": {"stance": ["upset"]}}, "a row has the axes"),
         ({"oracles": {}}, "the card 's0001' has no oracle"),
         ({"version": 2}, "version: Input should be 1"),
+        ({"seed": "7"}, "seed: Input should be a valid integer"),
+        ({"seed": True}, "seed: Input should be a valid integer"),
+        ({"system_prompt": "Be kind."}, "its system_prompt is another text"),
         ({"world": {"locale": 3}}, "world.locale"),
         ({"world": {"localee": "de_DE"}}, "world.localee: Unexpected keyword"),
     ],
@@ -225,6 +240,14 @@ def test_a_file_that_is_no_plan_is_refused(tmp_path: Any) -> None:
 def test_a_plan_with_a_wrong_field_is_refused_by_its_name(tmp_path: Any, spoilt: dict[str, Any], words: str) -> None:
     (tmp_path / "p.json").write_text(json.dumps({**plan().to_json(), **spoilt}), encoding="utf-8")
     with pytest.raises(ws.InputError, match=f"is no plan .{words}"):
+        ws.load_plan(tmp_path / "p.json")
+
+
+def test_a_plan_with_one_card_twice_is_refused(tmp_path: Any) -> None:
+    found = plan().to_json()
+    found["cards"].append(found["cards"][3])  # its rows would have one id, and half of them never be played
+    (tmp_path / "p.json").write_text(json.dumps(found), encoding="utf-8")
+    with pytest.raises(ws.InputError, match="the card 's0004' stands there twice"):
         ws.load_plan(tmp_path / "p.json")
 
 

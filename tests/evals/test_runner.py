@@ -30,6 +30,7 @@ from whilesim.situations.policy import Policy
 
 QUIET = ws.EvalOptions(floors=False, progress=False)
 RULE = "refund_without_verification"
+ARGS = '{"summary": "A cancellation."}'
 TOOLS = json.loads((STARTER / "tools.json").read_text())
 
 
@@ -248,6 +249,43 @@ def test_an_agent_that_says_nothing_fails(agent: Any, why: str) -> None:
     assert why in result.traces[0].failure
     with pytest.raises(ws.GateFailed, match="policy could not be scored: agent player: the agent returned"):
         ws.gate(result)
+
+
+def handing_over(messages: Any, context: Any) -> Any:
+    call = {"id": "c1", "type": "function", "function": {"name": "transfer_to_human", "arguments": ARGS}}
+    return {"content": None, "tool_calls": [call]} if messages[-1]["role"] == "user" else ""
+
+
+def looking_up(messages: Any, context: Any) -> Any:
+    call = {"id": "c1", "type": "function", "function": {"name": "lookup_order", "arguments": ARGS}}
+    return {"content": None, "tool_calls": [call]} if messages[-1]["role"] == "user" else ""
+
+
+@pytest.mark.parametrize(
+    ("agent", "silent"),
+    [
+        (lambda messages, context: [{"content": ""}, {"content": "Hi."}], False),  # frameworks send empty steps
+        (lambda messages, context: [{"content": ""}, {"content": " "}], True),
+        (lambda messages, context: "Hi." if len(messages) < 4 else "", True),
+        (handing_over, False),  # a person has the word now
+        (looking_up, True),
+    ],
+)
+def test_an_agent_is_silent_where_a_whole_turn_of_its_holds_no_word(agent: Any, silent: bool) -> None:
+    result = run(agent, ticket(expected_tools=["transfer_to_human"], follow_ups=["And?"]), tools=TOOLS)
+    assert ("no word for the customer" in result.traces[0].failure) is silent
+
+
+def test_an_agent_of_messages_may_have_an_argument_of_its_own() -> None:
+    def agent(messages: Any, context: Any, manner: str = "Hi") -> str:
+        return f"{manner}, you said {messages[-1]['content']}"
+
+    assert run(agent).traces[0].turns[-1]["content"].startswith("Hi, you said ")
+
+    def of_tickets(said: str, told: Any, trace: Any, loud: bool = False) -> Any:
+        return {"reply": f"{said}, {told['order_id']}, {loud}", "final_state": {}}
+
+    assert run(of_tickets).traces[0].turns[-1]["content"].endswith("84920, False")
 
 
 def hangs(messages: Any, context: Any) -> str:
@@ -555,8 +593,11 @@ def test_an_agent_is_loaded_from_a_module_or_a_script(tmp_path: Path) -> None:
         load_agent("shop:nobody")
     with pytest.raises(InputError, match=r"names a file, and no function in it\. Type eval/agent\.py:function"):
         load_agent("eval/agent.py")
-    with pytest.raises(InputError, match="cannot be loaded: ModuleNotFoundError: No module named 'nowhere'"):
-        load_agent("nowhere:agent")
+    for name in ("nowhere:agent", "groq:llama-3", "json:llama-3"):  # the last is a module, and holds no such name
+        with pytest.raises(
+            InputError, match=rf"'{name}' names neither a provider \(openai, .*provider:model.*module:f"
+        ):
+            load_agent(name)
     script.write_text("def agent(:")
     with pytest.raises(InputError, match="cannot be loaded: SyntaxError"):
         load_agent(f"{script}:agent")

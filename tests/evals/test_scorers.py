@@ -97,8 +97,8 @@ def test_a_wrong_record_is_told_by_the_place_that_differs() -> None:
     ("key", "value", "why"),
     [
         ("order.9.status", 0.0, "order.9.status is None and not 'open'"),  # nobody made that record
-        ("ordre.7.status", None, "the final state holds no 'ordre.7.status'"),
-        ("order.7.statsu", None, "the final state holds no 'order.7.statsu'"),
+        ("ordre.7.status", None, "the final state holds no 'ordre.7.status'. Did you mean 'order'?"),
+        ("order.7.statsu", None, "the final state holds no 'order.7.statsu'. Did you mean 'status'?"),
         ("ordre", None, "the final state holds no 'ordre'. Did you mean 'order'?"),
     ],
 )
@@ -108,6 +108,25 @@ def test_a_record_that_is_not_there_is_decided_and_a_kind_that_cannot_be_is_not(
     state = {"order": {"7": {"status": "open"}, "8": {"status": "open"}}}
     scored = score_resolution(trace(state=state, of="world"), one(expected_final_state={key: "open"}))
     assert (scored.value, scored.why) == (value, why)
+
+
+@pytest.mark.parametrize(
+    ("key", "wanted", "value"),
+    [
+        ("order.status", "open", None),  # the id was forgotten
+        ("order.status", None, None),
+        ("order.84921.status", "open", None),  # an id that nobody names, and no call makes it
+        ("order.84921.status", None, None),
+        ("order.84920.status", "open", 0.0),  # the customer's own: it was there, or should be
+        ("order.#84920.status", None, 1.0),
+    ],
+)
+def test_a_step_of_a_path_that_is_no_id_of_the_tickets_is_undecided(key: str, wanted: Any, value: float | None) -> None:
+    state = {"order": {"7": {"status": "open"}, "8": {"status": "open"}}}
+    scored = score_resolution(
+        trace(state=state, of="world"), one(expected_final_state={key: wanted}, expected_tools=[])
+    )
+    assert scored.value == value
 
 
 def test_what_a_ticket_does_not_ask_for_is_not_scored() -> None:

@@ -36,6 +36,7 @@ def test_the_tutorials_line_is_a_ticket(suite: Path) -> None:
         ([json.dumps(ticket(1)), json.dumps(ticket(1))], "line 2 has the id 'CS-001', which line 1 has already"),
         ([json.dumps(ticket(1)), '{"ticket_id": '], "line 2: not JSON"),
         (["[1]"], "line 1 is list, and must be a mapping"),
+        ([json.dumps(ticket(1, oracle={"must_call": 3}))], "line 1: the oracle's field 'must_call' is 3"),
         ([json.dumps(ticket(1, expected_tools=[1]))], "line 1: 'expected_tools.0' is 1"),
         ([], "there is no ticket in it"),
     ],

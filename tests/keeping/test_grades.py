@@ -170,8 +170,8 @@ def test_severities_turn_drops_into_warnings_and_warnings_into_drops(make):
 
 def test_the_customers_model_judges_else_the_agents_and_scripts_do_not():
     assert choose_judge({"agent": "openai:a", "customer": "openai:b"}, {}) == "openai:b"
-    assert choose_judge({"agent": "openai:a", "customer": "openai:a"}, {}, warn=False) == "openai:a"
-    assert choose_judge({"agent": "openai:a", "customer": "scripted"}, {}, warn=False) == "openai:a"
+    assert choose_judge({"agent": "openai:a", "customer": "openai:a"}, {}) == "openai:a"
+    assert choose_judge({"agent": "openai:a", "customer": "scripted"}, {}) == "openai:a"
     assert choose_judge({"agent": print, "customer": "scripted"}, {}) is None
     assert choose_judge({"agent": "function:reply", "customer": "scripted"}, {}) is None
     assert choose_judge({}, {}) is None
@@ -184,7 +184,7 @@ def test_a_model_of_which_only_the_name_is_left_is_not_asked_at_its_provider():
     both = {"agent": Model("openai:a", temperature=0.2), "customer": "openai:a"}
     assert choose_judge(both, where_is_it | {"customer": "openai:a"}) == "openai:a"  # the customer was given by name
     model = Model("openai:a", base_url="http://127.0.0.1:9/v1")
-    assert choose_judge({"agent": model, "customer": "scripted"}, where_is_it, warn=False) is model
+    assert choose_judge({"agent": model, "customer": "scripted"}, where_is_it) is model
 
 
 def test_judging_its_own_words_warns_once(data):

@@ -197,7 +197,7 @@ def test_filters_and_samples_are_parts(data):
     assert [row.id for row in some] == [row.id for row in data if row.id in {r.id for r in some}]
     assert [r.id for r in some] == [r.id for r in data.sample(4, seed=1)]
     assert len({tuple(r.id for r in data.sample(4, seed=s)) for s in range(8)}) > 1
-    with pytest.raises(InputError, match=r"sample\(10\) of 9 rows"):
+    with pytest.raises(InputError, match="n=10 is no sample of 9 rows"):
         data.sample(10)
 
 

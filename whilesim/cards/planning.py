@@ -5,14 +5,19 @@ Without a writer or a policy model nothing is sent anywhere, and a plan takes se
 
 from __future__ import annotations
 
+import inspect
+import operator
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, StrictInt, TypeAdapter, ValidationError
 
 from whilesim.cards.cards import Card
 from whilesim.cards.desk import Desk, choose_cards, draft_cards, with_chat
@@ -31,6 +36,7 @@ from whilesim.world.oracle import Oracle
 from whilesim.world.spec import WorldSpec
 
 T = TypeVar("T")
+_NOTHING = "leaves nothing to play. Type a whole number from 1"
 
 
 def plan(
@@ -88,7 +94,12 @@ def plan(
             )
     if tools is None or system_prompt is None:
         raise InputError("a plan needs both files. Type: ws.plan(tools=TOOLS, system_prompt=POLICY)")
-    _check_numbers(situations, candidates, twins, seed)
+    seed = whole_number("seed", seed, -(2**63), "decides nothing. Type a whole number below 2**63, such as 0")
+    if situations is not None:
+        situations = whole_number("situations", situations, told=f"{_NOTHING}, or None for the complete covering")
+    candidates = whole_number("candidates", candidates, told="leaves no card to choose. Type a number from 1")
+    if not is_share(twins):
+        raise InputError(f"twins={twins!r} is no share of the situations. Type a number from 0 to 1.")
     read = parse_tools(tools)
     if _are_these(system_prompt, read):
         raise InputError(
@@ -108,8 +119,7 @@ def plan(
     desk = Desk(policy=policy, tools=read, customer_tools=theirs, model=model, factory=factory, seed=seed)
     wish = desk.wish(_share(balance)) if balance is not None else None
     covering = cover(space.axes, strength, forbid=space.forbidden, fixed=fixed, rows=situations, seed=seed, wish=wish)
-    rows = [dict(r) for r in covering.rows][len(fixed) :]
-    drafts = draft_cards(desk, space, rows, candidates, writer)
+    drafts = draft_cards(desk, space, [dict(r) for r in covering.rows][len(fixed) :], candidates, writer)
     cards, oracles, name, diversity = choose_cards(desk, drafts, embedder)
     wanted = round(twins * len(cards))
     told = (*(n for t in read for n in t.notes), *(model.notes() if model else ()))
@@ -168,7 +178,7 @@ def _are_these(text: Any, tools: tuple[Tool, ...]) -> bool:
 
 def _share(balance: Mapping[str, float]) -> float:
     share = balance.get("handoff_wanted", -1.0) if isinstance(balance, Mapping) else -1.0
-    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1 or len(balance) != 1:
+    if not is_share(share) or len(balance) != 1:
         msg = f"balance={balance!r} cannot be followed. Type balance={{'handoff_wanted': 0.3}}, a share from 0 to 1."
         raise InputError(msg)
     return float(share)
@@ -179,20 +189,32 @@ def _allowed(rules: Sequence[Rule]) -> Callable[[Mapping[str, str]], bool]:
 
 
 def _fitting(rules: Sequence[Rule], axes: Mapping[str, Sequence[str] | None] | None) -> list[Rule]:
-    removed = {name for name, values in (axes or {}).items() if values is None}
-    return [r for r in rules if not removed & set(r.axes)]
+    return [r for r in rules if not {name for name, values in (axes or {}).items() if values is None} & set(r.axes)]
 
 
-def _check_numbers(situations: int | None, candidates: int, twins: float, seed: int) -> None:
-    if not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
-        raise InputError(f"seed={seed!r} decides nothing. Type a whole number below 2**63, such as 0.")
-    if situations is not None and (not isinstance(situations, int) or isinstance(situations, bool) or situations < 1):
-        msg = f"situations={situations!r} leaves nothing to play. Type a whole number from 1, or None for the complete covering."
-        raise InputError(msg)
-    if candidates < 1:
-        raise InputError(f"candidates={candidates!r} leaves no card to choose. Type a number from 1.")
-    if not 0 <= twins <= 1:
-        raise InputError(f"twins={twins!r} is a share of the situations. Type a number from 0 to 1.")
+def is_share(value: Any) -> bool:
+    """Say whether a value is a number from 0 to 1, of Python's or of numpy's; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and not value < 0 and bool(value <= 1)
+
+
+def whole_number(name: str, value: Any, least: int = 1, told: str = _NOTHING, most: int = 2**63 - 1) -> int:
+    """Return a whole number from ``least`` to ``most``, be it Python's or numpy's; True and False are none.
+
+    Raises:
+        InputError: It is none; the message is the argument with its value, and ``told``.
+    """
+    found: int | None = None
+    with suppress(TypeError):
+        found = None if isinstance(value, bool) else operator.index(value)
+    if found is None or not least <= found <= most:
+        raise InputError(f"{name}={value!r:.60} {told}.")
+    return found
+
+
+def near(name: str, known: Iterable[str], least: float = 0.6) -> str:
+    """Ask whether the nearest of what there is was meant; empty where nothing is near, 1 being the same."""
+    found = get_close_matches(name, list(known), 1, least)
+    return f"Did you mean {found[0]!r}? " if found else ""
 
 
 def refuse_unknown(door: str, given: Mapping[str, Any], function: Callable[..., Any]) -> None:
@@ -201,12 +223,10 @@ def refuse_unknown(door: str, given: Mapping[str, Any], function: Callable[..., 
     Raises:
         InputError: ``given`` is not empty.
     """
-    code = function.__code__
-    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    known = [n for n, p in inspect.signature(function).parameters.items() if p.kind is not p.VAR_KEYWORD]
     for name in given:
-        near = get_close_matches(name, known, n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(known)}."
-        raise InputError(f"{door}() has no option {name!r}. {hint}")
+        hint = near(name, known) or f"It has: {', '.join(known)}."
+        raise InputError(f"{door}() has no option {name!r}. {hint.strip()}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +236,7 @@ class PlanFile:
     __pydantic_config__ = ConfigDict(extra="forbid")  # what it holds inherits it: a misspelt field is no missing one
 
     version: Literal[1]
-    seed: int
+    seed: StrictInt  # a text or a true would be read as a number: as another seed than the file's
     system_prompt: str
     policy: Policy
     tools: tuple[Tool, ...]
@@ -230,7 +250,7 @@ class PlanFile:
     embedder: str
     diversity: dict[str, float | None]
     balance: dict[str, float] | None
-    twins_wanted: int
+    twins_wanted: StrictInt
     notes: tuple[str, ...]
 
 
@@ -264,7 +284,11 @@ def load_plan(path: str | os.PathLike[str], *, world: WorldFactory | None = None
 
 
 def _check_fit(found: PlanFile) -> None:
-    """Refuse rows and cards that do not stand on the axes, or that no oracle stands beside."""
+    """Refuse rows and cards that do not stand on the axes, cards that no oracle stands beside, and what stands there twice."""
+    if found.system_prompt != found.policy.text:
+        raise ValueError("its system_prompt is another text than that of its policy")
+    if twice := [name for name, count in Counter(card.id for card in found.cards).items() if count > 1]:
+        raise ValueError(f"the card {twice[0]!r} stands there twice")
     known = {*found.axes}
     named = [cell for cells in found.covering.infeasible for cell in cells]
     for values in (*found.covering.rows, *(card.situation.values for card in found.cards)):

@@ -14,16 +14,19 @@ import importlib
 import inspect
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from http.client import HTTPException
+from importlib.machinery import PathFinder
+from pathlib import Path
 from typing import Any, cast
 from urllib.request import Request, urlopen
 
 from whilesim.chat.messages import Message, ToolCall, read_message, to_openai
-from whilesim.chat.models import PROVIDERS
+from whilesim.chat.models import PROVIDERS, Model
 from whilesim.conversations.players import Agent, Context, call_function
 from whilesim.conversations.scripted import ScriptedAgent
 from whilesim.core.errors import InputError, ModelError
@@ -144,12 +147,27 @@ def find_agent(agent: Any, tickets: Mapping[str, Ticket]) -> Agent | None:
     return TicketAgent(agent, tickets) if callable(agent) and _takes_tickets(agent) else None
 
 
-def load_agent(spec: str) -> Any:
-    """Return what a text names: ``module:function``, ``path.py:function``, or the text itself."""
+def load_agent(spec: str, base_url: str | None = None) -> Any:
+    """Return what a text names: ``module:function``, ``path.py:function``, a model at an address, or the text itself.
+
+    Raises:
+        InputError: There is no such function, or it stands beside an address, or nobody knows what the text names.
+    """
+    module, _, name = spec.rpartition(":")
     if spec.endswith(".py"):
         raise InputError(f"the agent {spec!r} names a file, and no function in it. Type {spec}:function.")
-    if ":" not in spec or spec.partition(":")[0] in (*PROVIDERS, "http", "https"):
+    if (script := module.endswith(".py")) and base_url:
+        raise InputError(f"the agent {spec!r} is a function, and --base-url is where a model answers. Leave one out.")
+    if base_url:
+        return Model(spec, base_url=base_url)
+    if not module or (not script and ("/" in spec or spec.partition(":")[0] in (*PROVIDERS, "http", "https"))):
         return spec
+    here = PathFinder.find_spec(module.partition(".")[0], [str(Path.cwd()), *sys.path])
+    if not script and not (here and name.isidentifier()):
+        told = f"the agent {spec!r} names neither a provider ({', '.join(PROVIDERS)}) nor a module that is here. "
+        raise InputError(
+            told + "Type provider:model, a litellm name (groq/llama-3), module:function or eval/agent.py:function."
+        )
     told = f"the agent {spec!r} cannot be loaded: "
     return load_named(spec, told, "Type module:function, eval/agent.py:function or provider:model.")
 
@@ -202,9 +220,11 @@ def _fill(name: str, part: Mapping[str, Any], coded: str, text: str) -> Any:
 
 
 def _takes_tickets(agent: Any) -> bool:
+    """Say whether an agent wants the ticket's three things; what has a default of its own is none of them."""
     with suppress(TypeError, ValueError):
-        names = inspect.signature(agent).parameters
-        return "user_message" in names or len(names) == 3
+        known = inspect.signature(agent).parameters
+        needed = [p for p in known.values() if p.default is p.empty and p.kind <= p.POSITIONAL_OR_KEYWORD]
+        return "user_message" in known or len(needed) == 3
     return False
 
 

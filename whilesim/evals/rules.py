@@ -19,9 +19,9 @@ from typing import Any, cast
 
 from pydantic import ConfigDict
 
+from whilesim.cards.planning import near
 from whilesim.core.errors import InputError
 from whilesim.core.templates import load_words
-from whilesim.evals.tickets import near
 from whilesim.grading.rubric import checked
 
 Names = str | tuple[str, ...]
@@ -77,8 +77,7 @@ def read_rules(source: Mapping[str, Any] | None = None) -> dict[str, RuleLike]:
     Raises:
         InputError: A rule has an unknown field, or says nothing.
     """
-    told = {**load_words("evals")["rules"], **(source or {})}
-    return {name: _read_rule(name, rule) for name, rule in told.items()}
+    return {name: _read_rule(name, rule) for name, rule in {**load_words("evals")["rules"], **(source or {})}.items()}
 
 
 def choose_rules(wanted: Iterable[str | Mapping[str, Any]], known: Rules, where: str) -> Rules:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
+from itertools import groupby
 from statistics import fmean
 from typing import Any
 
@@ -20,7 +21,7 @@ from whilesim.cards.cards import Card
 from whilesim.cards.personas import Persona
 from whilesim.chat.endpoint import Endpoint
 from whilesim.chat.loop import run
-from whilesim.chat.messages import Failure, Message
+from whilesim.chat.messages import Failure, Message, Trace
 from whilesim.chat.models import CallKey, Chat, resolve_model
 from whilesim.chat.preflight import preflight
 from whilesim.chat.throttle import Throttle
@@ -186,7 +187,7 @@ async def _play_one(setup: Setup, stage: Stage, case: Case, ticket: Ticket) -> A
     trace = AgentTrace(ticket.ticket_id, turns, made, dict(played.final_state), started_at=began, trial=case.rollout)
     trace.tags, trace.stop, trace.trace = list(ticket.tags), played.stop, played
     mute = Failure(role="agent", reason="player", message="the agent returned no word for the customer.")
-    silent = any(m.role == "assistant" and not m.tool_calls and not (m.content or "").strip() for m in played.messages)
+    silent = _is_silent(played, {t.name for t in tools if t.effect == "handoff"})
     trace.failure = tell_failure(why) if (why := played.failure or (mute if silent else None)) else ""
     trace.state_of = "" if own_calls or not played.final_state else "world"
     trace.usage = sum(played.usage.values(), Usage()).to_json()
@@ -196,6 +197,18 @@ async def _play_one(setup: Setup, stage: Stage, case: Case, ticket: Ticket) -> A
             trace.final_state, trace.state_of = told.final_state, told.state_of
         trace.turns = told.turns if told is not None and told.turns else trace.turns
     return trace
+
+
+def _is_silent(played: Trace, handoffs: Set[str]) -> bool:
+    """Say whether a turn of the agent's ended without one word for the customer, who was not handed to a person either."""
+    over = {c.id for m in played.messages for c in m.tool_calls if c.name in handoffs} - {*(played.failed_calls or ())}
+    turns = [list(turn) for asked, turn in groupby(played.messages, lambda m: m.role == "user") if not asked]
+    ended = [[m for m in turn if m.role == "assistant"] for turn in turns if turn[-1].role == "assistant"]
+    return any(
+        not turn[-1].tool_calls
+        and not any((m.content or "").strip() or over & {c.id for c in m.tool_calls} for m in turn)
+        for turn in ended
+    )
 
 
 def _score(setup: Setup, trace: AgentTrace, ticket: Ticket) -> None:

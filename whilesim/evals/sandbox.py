@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from whilesim.cards.plan import WorldFactory
+from whilesim.cards.planning import near
 from whilesim.core.errors import InputError
 from whilesim.core.seeds import derive
 from whilesim.core.text import name_words
-from whilesim.evals.tickets import Ticket, near
+from whilesim.evals.tickets import Ticket
 from whilesim.situations.axes import Situation
 from whilesim.situations.policy import Policy
 from whilesim.situations.tools import Tool, parse_tools
@@ -76,10 +77,10 @@ def open_sandbox(tickets: Sequence[Ticket], tools: Any, policy: Policy, world: A
     known = {t.name: t.parameters["properties"] for t in given}
     for ticket in tickets if given else ():
         for name in ticket.expected_tools:
-            refuse_unknown(f"{ticket.name} expects the tool {name!r}, and there is no such tool", name, known)
+            refuse_stranger(f"{ticket.name} expects the tool {name!r}, and there is no such tool", name, known)
             for argument in ticket.expected_arguments.get(name, ()) if known[name] else ():
                 told = f"{ticket.name}: expected_arguments gives {name} {argument!r}, and it takes no such argument"
-                refuse_unknown(told, argument, known[name])
+                refuse_stranger(told, argument, known[name])
     read = given or _tools_of(tickets)
     if callable(world) or not read:
         return Sandbox(tools=read, policy=policy, factory=world if callable(world) else None, seed=seed)
@@ -89,13 +90,13 @@ def open_sandbox(tickets: Sequence[Ticket], tools: Any, policy: Policy, world: A
             told, kind = f"{ticket.name}: initial_state holds {name!r}", _kind(name, model)
             records = found.values() if isinstance(found, Mapping) else found if isinstance(found, list) else None
             if records is not None and kind is None and given:
-                refuse_unknown(f"{told}, and the world has no such kind", name, model.kinds)
+                refuse_stranger(f"{told}, and the world has no such kind", name, model.kinds)
             if kind is not None and not all(isinstance(record, Mapping) for record in records or ()):
                 raise InputError(f'{told}, and not all of it are records. Type: {{"84920": {{"status": "shipped"}}}}')
     return Sandbox(tools=read, policy=policy, model=model, seed=seed)
 
 
-def refuse_unknown(told: str, name: str, known: Collection[str]) -> None:
+def refuse_stranger(told: str, name: str, known: Collection[str]) -> None:
     """Refuse a name that is none of those known, with the nearest of them."""
     if name not in known:
         raise InputError(f"{told}. {near(name, known)}There are: {', '.join(sorted(known))}.")

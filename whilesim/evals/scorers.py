@@ -14,11 +14,13 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from whilesim.cards.planning import near
 from whilesim.conversations.intent import asks_person
 from whilesim.conversations.journal import PLAYED_AGAIN
+from whilesim.core.jsontext import dumps
 from whilesim.core.text import fold
 from whilesim.evals.rules import Rule, Rules
-from whilesim.evals.tickets import Ticket, near
+from whilesim.evals.tickets import Ticket
 from whilesim.evals.traces import AgentTrace
 from whilesim.grading.outcome import violations
 from whilesim.situations.tools import Tool
@@ -66,7 +68,7 @@ def score_resolution(trace: AgentTrace, ticket: Ticket) -> Scored:
     for key, wanted in ticket.expected_final_state.items():
         known, value = look_up(key, trace, ticket)
         if not known:
-            why = f"the final state holds no {key!r}. {near(key, trace.final_state)}".strip(" .")
+            why = f"the final state holds no {key!r}. {_hint(key, trace.final_state)}".strip(" .")
             return Scored(value=None, why=why if trace.state_of else NO_STATE)
         told.append((_tell(key, wanted, value), _agrees(wanted, value)))
     if not told:
@@ -163,15 +165,16 @@ def look_up(key: str, trace: AgentTrace, ticket: Ticket) -> tuple[bool, Any]:
     """Find one value of a final state: by its name, by a path with dots, or as a field of the ticket's record.
 
     ``order_status`` in records of the mock world is the ``status`` of the ``order`` that the
-    ticket speaks of. In a state that the agent reports, what is not there is None.
+    ticket speaks of. In a state that the agent reports, what is not there is None; in the world's,
+    a record that nobody made is none, where the ticket names its id or expects a call that may make it.
     """
     state: Any = trace.final_state
     if key in state:
         return True, state[key]
     if "." in key:
         for depth, step in enumerate(key.split(".")):
-            if not isinstance(state, Mapping) or step not in state:  # a record that nobody made is none
-                return trace.state_of == "agent" or depth == 1, None
+            if not isinstance(state, Mapping) or step not in state:
+                return trace.state_of == "agent" or (depth == 1 and _may_be_id(step, state, ticket)), None
             state = state[step]
         return True, state
     if trace.state_of != "world":
@@ -183,6 +186,24 @@ def look_up(key: str, trace: AgentTrace, ticket: Ticket) -> tuple[bool, Any]:
         if found := [r for r in mine if field_name in r or key in r]:
             return True, found[0].get(key, found[0].get(field_name))
     return False, None
+
+
+def _hint(path: str, state: Any) -> str:
+    """Ask for the nearest name at the first step of a path that is not there."""
+    for step in path.split("."):
+        known = state if isinstance(state, Mapping) else {}
+        if step not in known:
+            return near(step, map(str, known))
+        state = known[step]
+    return ""
+
+
+def _may_be_id(step: str, records: Any, ticket: Ticket) -> bool:
+    """Say whether a step of a path is the id of a record that is not there, and no field or id that was misspelt."""
+    if not isinstance(records, Mapping) or any(isinstance(r, Mapping) and step in r for r in records.values()):
+        return False
+    told = [ticket.customer_context, ticket.user_message, ticket.expected_arguments, ticket.initial_state]
+    return bool(ticket.expected_tools) or step.strip("#") in dumps(told)
 
 
 def _ids(ticket: Ticket) -> set[str]:

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from whilesim.cards.planning import is_share, whole_number
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, parse_object, write_whole
 from whilesim.core.templates import load_words
 from whilesim.core.text import digest
 from whilesim.evals.rules import Rule, Rules, choose_rules, read_rules
-from whilesim.evals.sandbox import Sandbox, open_sandbox, refuse_unknown
+from whilesim.evals.sandbox import Sandbox, open_sandbox, refuse_stranger
 from whilesim.evals.scorers import SCORERS
 from whilesim.evals.tickets import Tickets, load_tickets, read_json
 from whilesim.grading.rubric import Rubric, read_rubric
@@ -126,10 +127,10 @@ def describe(setup: Setup, judge_model: Any) -> dict[str, Any]:
 
 def set_up(tickets: Any, rubric: Any, trials: int, tools: Any, options: EvalOptions) -> Setup:
     """Read and check everything; arguments as for ``evaluate``."""
-    for name, value in (("trials", trials), ("turns", options.turns), ("concurrency", options.concurrency)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InputError(f"{name}={value!r} leaves nothing to play. Type a whole number from 1.")
-    if not 0 <= options.fraction <= 1:
+    trials = whole_number("trials", trials)
+    turns, slots = whole_number("turns", options.turns), whole_number("concurrency", options.concurrency)
+    options = replace(options, turns=turns, concurrency=slots)
+    if not is_share(options.fraction):
         raise InputError(f"fraction={options.fraction!r} is no share. Type a number from 0 to 1.")
     suite = load_tickets(tickets)
     read = read_rubric(rubric if rubric is not None else load_words("evals")["rubric"])
@@ -141,7 +142,7 @@ def set_up(tickets: Any, rubric: Any, trials: int, tools: Any, options: EvalOpti
     for ticket in suite if tools else ():
         for name, tool in ((n, t) for n, r in rules[ticket.ticket_id].items() if isinstance(r, Rule) for t in r.tools):
             where = f"{ticket.name}: the rule {name!r} names the tool {tool!r}, and there is no such tool"
-            refuse_unknown(where, tool, {t.name for t in box.tools})
+            refuse_stranger(where, tool, {t.name for t in box.tools})
     return Setup(tickets=suite, box=box, rubric=read, rules=rules, trials=trials, options=options)
 
 

@@ -224,8 +224,7 @@ def read_splits(path: str | os.PathLike[str]) -> Mapping[str, Sequence[str]]:
 
 def wants_handoff(task: Mapping[str, Any]) -> bool:
     """Whether a task's gold actions hand the customer to a person."""
-    actions = (task.get("evaluation_criteria") or {}).get("actions") or ()
-    return any(_effect(a["name"]) == "handoff" for a in actions)
+    return any(_effect(a["name"]) == "handoff" for a in (task.get("evaluation_criteria") or {}).get("actions") or ())
 
 
 def tell_tau2(told: Mapping[str, Any]) -> str:

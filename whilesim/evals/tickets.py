@@ -12,12 +12,12 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from whilesim.cards.planning import near
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, loads, read_lines, write_lines
 from whilesim.core.text import digest, shorten
@@ -27,6 +27,7 @@ from whilesim.grading.rubric import Words, checked
 from whilesim.keeping.hub import REPO
 from whilesim.keeping.rows import Row
 from whilesim.keeping.simulation import Simulation
+from whilesim.world.oracle import Oracle
 
 
 def _many(value: Any) -> Any:
@@ -147,12 +148,13 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
         is_file = path.exists() or path.suffix in (".jsonl", ".json", ".csv")
         values = _of_hub(where, split) if not is_file and REPO.fullmatch(where.partition("@")[0]) else _of_file(path)
     else:
-        given = source if isinstance(source, Iterable) else [source]
-        values = ((f"ticket {i}", v) for i, v in enumerate(given, start=1))
+        values = ((f"ticket {i}", v) for i, v in enumerate(source if isinstance(source, Iterable) else [source], 1))
     found, faults = dict[str, tuple[str, Ticket]](), list[str]()
     for place, value in values:
         try:
             ticket = _read(value, place)
+            if ticket.oracle is not None:
+                checked(Oracle, ticket.oracle, f"{place}: the oracle's field ")
         except InputError as error:
             faults.append(str(error))
             continue
@@ -166,12 +168,6 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
     if not found:
         raise InputError(f"{where}: there is no ticket in it. Type: whilesim eval --init, for twenty to begin with.")
     return Tickets(ticket for _, ticket in found.values())
-
-
-def near(name: str, known: Iterable[str], least: float = 0.6) -> str:
-    """Ask whether the nearest of what there is was meant; empty where nothing is near, 1 being the same."""
-    found = get_close_matches(name, list(known), 1, least)
-    return f"Did you mean {found[0]!r}? " if found else ""
 
 
 def _read(value: Any, place: str) -> Ticket:

@@ -5,7 +5,6 @@ What a judge was paid for is on disk before the next answer comes.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -25,10 +24,10 @@ from whilesim.situations.tools import Tool
 T = TypeVar("T")
 
 
-def choose_judge(players: Mapping[str, Any], fingerprint: Mapping[str, Any], *, warn: bool = True) -> Any:
+def choose_judge(players: Mapping[str, Any], fingerprint: Mapping[str, Any]) -> Any:
     """Return the model that judges where none is named: the customer's, or the agent's.
 
-    None for scripts and functions. With ``warn``, an agent's model is told that it is partial.
+    None for scripts and functions.
 
     Raises:
         InputError: All that is left of the model is its name, and it may have answered at an address of the user's.
@@ -39,21 +38,24 @@ def choose_judge(players: Mapping[str, Any], fingerprint: Mapping[str, Any], *, 
         msg = f"{judge!r} played these rows, and where it answered is not written down: they could go to the wrong "
         msg += "host. Type grade(judge=ws.Model(...)); in a shell: --judge NAME, "
         raise InputError(msg + "and --base-url for a server of yours.")
-    if judge is not None and judge != agent:
-        return judge
-    if agent is not None and warn:
-        told = f"{name_model(agent)} judges its own conversations, and models are kind to themselves"
-        warnings.warn(f"{told}: name another with grade(judge=...).", stacklevel=4)
-    return agent
+    return judge
+
+
+def doubt_judge(judge: Any, players: Mapping[str, Any], rubric: Any) -> str:
+    """Say what speaks against a judge that was chosen for want of another; empty where nothing does."""
+    if judge is not None and judge == _model_of(players.get("agent")):
+        told = f"{name_model(judge)} judges its own conversations, and models are kind to themselves"
+        return f"{told}: name another with grade(judge=...)."
+    if judge is None and rubric is not None:
+        told = "a rubric is read by a judge, and there is none: findings and oracle alone decide"
+        return f"{told}. Name one with grade(judge=...); in a shell: --judge NAME."
+    return ""
 
 
 def open_grading(
     manifest: Manifest, tools: tuple[Tool, ...], rubric: Any, judge: Any, fraction: float, severity: Weights
 ) -> Grading:
     """Read the rubric and open the judge: a model, any object with ``reply``, or None for none."""
-    if rubric is not None and judge is None:
-        told = "a rubric is read by a judge, and there is none: findings and oracle alone decide"
-        warnings.warn(f"{told}. Name one with grade(judge=...); in a shell: --judge NAME.", stacklevel=4)
     return Grading(
         rubric=read_rubric(rubric),
         policy=manifest.policy(""),

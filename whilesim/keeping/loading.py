@@ -26,8 +26,7 @@ def load(source: str | os.PathLike[str]) -> Simulation:
         return Simulation(rows, manifest, folder=name, grades=grades)
     if name.count("/") == 1 and not name.startswith((".", "/", "~")):
         return Simulation(*pull(name))
-    msg = f"there is no folder {name!r}. Type the folder of a run, or 'owner/name' of a dataset on the Hub."
-    raise InputError(msg)
+    raise InputError(f"there is no folder {name!r}. Type the folder of a run, or 'owner/name' of a dataset on the Hub.")
 
 
 def concat(parts: Sequence[Simulation | str | os.PathLike[str]]) -> Simulation:

@@ -158,8 +158,7 @@ def _flipped(right: Row, wrong: Row) -> str:
 
 
 def _first_difference(a: Row, b: Row) -> int | None:
-    together = zip(a.messages, b.messages, strict=False)
-    return next((i for i, (x, y) in enumerate(together) if _said(x) != _said(y)), None)
+    return next((i for i, (x, y) in enumerate(zip(a.messages, b.messages, strict=False)) if _said(x) != _said(y)), None)
 
 
 def _said(message: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from whilesim.cards.planning import refuse_unknown
+from whilesim.cards.planning import refuse_unknown, whole_number
 from whilesim.core.errors import InputError, RunError
 from whilesim.core.seeds import shuffled
 from whilesim.core.stats import PassAt
@@ -22,7 +23,7 @@ from whilesim.keeping.export import Export, Format, export_rows
 from whilesim.keeping.folders import RowFile, append_lines, join_grades, select_rows, write_folder
 from whilesim.keeping.grades import Grades, Grading, Weights, grades_of
 from whilesim.keeping.hub import Push, push
-from whilesim.keeping.judging import choose_judge, grade_played, hold_against, open_grading
+from whilesim.keeping.judging import choose_judge, doubt_judge, grade_played, hold_against, open_grading
 from whilesim.keeping.ledger import Ledger, count_handoffs, count_passes, summarise
 from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.page import write_report
@@ -72,7 +73,7 @@ class Simulation:
         self.asked: dict[str, Any] = {}
         """What ``grade`` was given last, for :meth:`refill` to grade the same way."""
         self.refiller = refiller
-        self._warned = False
+        self._warned = set[str]()
         carried = {} if isinstance(rows, RowFile) else grades_of(rows)  # verdicts stand in a file of their own
         self.grades: Grades = carried if grades is None else grades
         """What grading made of each row, by id."""
@@ -148,7 +149,8 @@ class Simulation:
         if found := next((row for row in self.rows if row.id == row_id), None):
             return found
         some = ", ".join(repr(row.id) for row in self.rows[:3])
-        raise InputError(f"there is no row {row_id!r:.60} here. Ids look like {some}.")
+        hint = f"Ids look like {some}." if some else "There are no rows here at all."
+        raise InputError(f"there is no row {row_id!r:.60} here. {hint}")
 
     def explain(self, row_id: str, *, limit: int | None = None) -> str:
         """Return all that is known of one row, to read; ``limit`` cuts messages to so many characters."""
@@ -200,7 +202,7 @@ class Simulation:
         """
         report = hold_against(labels, self.rows, self._grading(rubric, judge))
         if report.admitted:
-            self._describe(admitted=[*self.manifest.admitted, report.judge])
+            self.describe(admitted=[*self.manifest.admitted, report.judge])
         return report
 
     def refill(self, rows: int | None = None, kept: int | None = None, **misspelt: Any) -> Simulation:
@@ -214,10 +216,8 @@ class Simulation:
             InputError: ``rows`` or ``kept`` asks for nothing.
             RunError: These rows were loaded, are a part of a run, or are not graded.
         """
-        refuse_unknown("refill", misspelt, Simulation.refill)
-        for name, number in (("rows", rows), ("kept", kept)):
-            if number is not None and (not isinstance(number, int) or number < 1):
-                raise InputError(f"{name}={number!r} leaves nothing to play. Type a whole number from 1.")
+        refuse_unknown("refill", misspelt, self.refill)
+        rows, kept = (n if n is None else whole_number(name, n) for name, n in (("rows", rows), ("kept", kept)))
         self._need_grades("refill")
         if self.refiller is None:
             what = "were loaded" if self.whole is self else "are a part of a run"
@@ -230,7 +230,7 @@ class Simulation:
         more = tuple(rows)
         if self.folder is not None:  # they were paid for, and nobody else has them
             append_lines(self.folder / "rows.jsonl", (row.to_json() for row in more))
-        self._describe(counts={**self.manifest.counts, "planned": self.ledger.planned + len(more)})
+        self.describe(counts={**self.manifest.counts, "planned": self.ledger.planned + len(more)})
         self._played = (*self._played, *more)
         self.rows = join_grades(self._played, self.grades)
 
@@ -249,8 +249,8 @@ class Simulation:
 
     def sample(self, n: int, seed: int = 0) -> Simulation:
         """Return ``n`` rows in their order; the seed decides which."""
-        if not 0 <= n <= len(self.rows):
-            raise InputError(f"sample({n}) of {len(self.rows)} rows: type a number from 0 to {len(self.rows)}.")
+        have = len(self.rows)
+        n = whole_number("n", n, 0, f"is no sample of {have} rows. Type a whole number from 0 to {have}", have)
         chosen = set(shuffled((row.id for row in self.rows), seed, "sample")[:n])
         return self._part(lambda row: row.id in chosen)
 
@@ -263,7 +263,7 @@ class Simulation:
         """Return the rows that nearly repeat no earlier one; how many were left out stands in its notes."""
         twice = near_duplicates(self.rows, threshold)
         part = self._part(lambda row: row.id not in twice)
-        part._describe(notes=[*self.manifest.notes, f"{len(twice)} of {len(self)} rows nearly repeated another"])
+        part.describe(notes=[*self.manifest.notes, f"{len(twice)} of {len(self)} rows nearly repeated another"])
         return part
 
     def decontaminate(self, against: Any, *, ngram: int = 8, embedder: Any = "auto") -> Decontamination:
@@ -301,9 +301,12 @@ class Simulation:
         """
         if format in ("dpo", "kto"):
             self._need_grades("kept")
-        if format == "dpo" and self.states in (("kept",), ("dropped",)):
-            msg = f'a pair needs a kept and a dropped row, and these are {self.states[0]} ones. Type data.export(path, format="dpo")'
-            raise InputError(msg)
+        alone = self.states[0] if self.states else None
+        if (format == "dpo" and alone) or (format == "kto" and alone in ("failed", "unjudged")):
+            need = (
+                "a pair needs a kept and a dropped row" if format == "dpo" else "a label is of a kept or a dropped row"
+            )
+            raise InputError(f'{need}, and these are {alone} ones. Type data.export(path, format="{format}")')
         states = self.states or (("kept",) if self.graded else ("unjudged",))
         return export_rows(self.rows, path, format=format, states=states, tools=self.tools, reasoning=reasoning)
 
@@ -341,7 +344,8 @@ class Simulation:
         why = {row_id: grade.why for row_id, grade in self.grades.items() if grade.verdict is None}
         return Ledger.build(rows, planned=planned, why=why)
 
-    def _describe(self, **changes: Any) -> None:
+    def describe(self, **changes: Any) -> None:
+        """Change fields of the manifest, in the run's folder too."""
         self.manifest = self.manifest.model_copy(update=changes)
         if self.folder is not None:
             self.manifest.write(self.folder / "manifest.json")
@@ -359,8 +363,11 @@ class Simulation:
 
     def _grading(self, rubric: Any, judge: Any, fraction: float = 1.0, severity: Weights | None = None) -> Grading:
         if judge is None:
-            judge = choose_judge(self.players, self.manifest.fingerprint, warn=not self._warned)
-            self._warned = True
+            judge = choose_judge(self.players, self.manifest.fingerprint)
+            told = doubt_judge(judge, self.players, rubric)
+            if told and told not in self._warned:  # each wave of a refill grades again
+                self._warned.add(told)
+                warnings.warn(told, stacklevel=3)
         return open_grading(self.manifest, self.tools, rubric, judge, fraction, severity or {})
 
     def _in_state(self, state: State) -> Simulation:

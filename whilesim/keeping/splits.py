@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from zlib import crc32
 
+from whilesim.cards.planning import is_share
 from whilesim.core.errors import InputError
 from whilesim.core.seeds import derive
 from whilesim.keeping.references import tokens
@@ -43,7 +44,7 @@ def split_rows(
             groups than parts, or a row has no such axis.
     """
     given = shares.values() if isinstance(shares, Mapping) else ()
-    if not given or any(s <= 0 for s in given) or abs(sum(given) - 1) > 1e-6:
+    if not given or not all(is_share(s) and s for s in given) or abs(sum(given) - 1) > 1e-6:
         msg = f"splits are {shares!r}; they need shares above 0 that sum to 1. "
         raise InputError(msg + 'Type {"train": 0.9, "test": 0.1}.')
     for name in shares:
