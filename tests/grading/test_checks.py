@@ -306,3 +306,33 @@ def test_each_text_is_read_for_its_ids_once(monkeypatch):
     found = run_checks([m for turn in turns for m in turn])
     assert sum(f.check == "unsourced_identifier" for f in found) == 300
     assert set(read.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("rule", "caught"),
+    [
+        ("Get a clear yes before you change the booking. Cancel only after the guest has confirmed.", ["cancel_booking"]),
+        ("Get a clear yes before you change the booking. Ask for consent before taking any action.", ["create_callback", "cancel_booking"]),
+        ("Ask the customer for a go-ahead before you change anything.", ["create_callback", "cancel_booking"]),
+    ],
+)  # fmt: skip
+def test_a_go_ahead_is_wanted_for_the_deeds_that_the_rules_name(rule, caught):
+    tools = [{"name": n, "parameters": {}} for n in ("create_callback", "cancel_booking")]
+    messages = [{"role": "system", "content": rule}, *talk("It fails again.", "Sorry, that failed. A moment.", "It is still broken."),
+                *call("create_callback", "{}"), *call("cancel_booking", "{}")]  # fmt: skip
+    found = [f for f in run_checks(read_messages(messages), tools) if f.check == "acted_without_confirmation"]
+    assert [f.reason.split()[0] for f in found] == caught
+
+
+@pytest.mark.parametrize(
+    ("replies", "found"),
+    [
+        (("Error: timed out, trace 17", "Error: timed out, trace 18", "Error: timed out, trace 19"), 1),
+        (("Error: timed out", "Error: not found", "Error: not found"), 0),
+    ],
+)
+def test_a_call_fails_alike_when_its_error_is_the_same(replies, found):
+    tools = [{"name": "get_order", "parameters": {"properties": {"order_id": {}}}}]
+    messages = [*talk("Where is W5512?"), *(m for r in replies for m in call("get_order", r, order_id="W5512"))]
+    failing = [f for f in run_checks(read_messages(messages), tools) if f.check == "repeated_failing_call"]
+    assert len(failing) == found

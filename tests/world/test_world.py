@@ -16,7 +16,7 @@ from world_sets import SETS, SHARED, compare_truth, digest, ill_formed, load_set
 from whilesim.core.errors import InputError
 from whilesim.situations.axes import Situation
 from whilesim.situations.policy import Clause, Policy, parse_policy
-from whilesim.situations.tools import parse_tools
+from whilesim.situations.tools import Tool, parse_tools
 from whilesim.world.entities import infer_world
 from whilesim.world.focus import Focus
 from whilesim.world.kinds import describe_field
@@ -439,6 +439,113 @@ def test_what_another_rule_limits_is_demanded_only_where_the_card_can_tell(named
     ends = {"must": {"resolved"}, "either": {"resolved", "refused", "handed_off"}, "no": {"refused", "handed_off"}}
     assert (bool(told.must_call), set(told.ends)) == (right == "must", ends[right])
     assert any(r.name == named and not r.other_than and not r.at_most for r in told.must_not_call) is (right == "no")
+
+
+STAY_TOOLS = (
+    tool("change_booking", effect="write", booking_id="string", guest_confirmed="boolean"),
+    tool("cancel_booking", effect="write", booking_id="string"),
+    tool("update_seats", effect="write", booking_id="string", seats="integer"),
+    tool("withdraw_claim", effect="write", claim_id="string"),
+    tool("submit_claim", effect="write", amount="number"),
+    tool("change_meal", effect="write", booking_id="string"),
+    tool("get_booking", booking_id="string"),
+    tool("hand_over", effect="handoff", summary="string"),
+)
+
+
+@pytest.mark.parametrize(
+    ("named", "arguments", "kind", "text", "demanded"),
+    [
+        ("change_booking", {"guest_confirmed": True}, "must", "If the guest finds it dirty within 24 hours, clean it.", True),
+        ("change_booking", {"guest_confirmed": True}, "must_not", "What a guest has confirmed is not returned.", False),
+        ("withdraw_claim", {}, "must", "Claims must be submitted within 60 days.", True),
+        ("withdraw_claim", {}, "must_not", "A claim cannot be withdrawn within 60 days.", False),
+        ("update_seats", {}, "condition", "Seats: a reservation has at most five seats.", False),
+        ("change_booking", {}, "may", "Change meal: Bookings with a meal can be changed within 24 hours.", True),
+        ("change_booking", {}, "may", "Change requests: Bookings can be changed within 24 hours.", False),
+        ("cancel_booking", {}, "must", "Cancel a booking only after the guest has confirmed.", True),
+        ("cancel_booking", {}, "must", "Cancel a booking only after a manager has confirmed.", False),
+    ],
+)  # fmt: skip
+def test_a_rule_of_something_else_leaves_the_deed_demanded(named, arguments, kind, text, demanded):
+    model, rule = infer_world(STAY_TOOLS), Clause(id="c02", text=text, kind=kind)
+    focus = Focus(tool=named, arguments=arguments)
+    told = build_oracle({"tool": named}, clause=None, tools=STAY_TOOLS, focus=focus, model=model, clauses=(rule,))
+    assert bool(told.must_call) is demanded
+
+
+def test_what_is_brought_up_later_leaves_the_first_request_demanded():
+    rule = Clause(id="c01", text="Hand over when somebody is hurt.", kind="handoff")
+    focus = Focus(tool="cancel_booking", arguments={"booking_id": "B1"})
+    first, second = (
+        build_oracle({"tool": "cancel_booking"}, clause=rule, tools=STAY_TOOLS, focus=focus, later=late)
+        for late in (False, True)
+    )
+    assert (first.must_call, [r.name for r in second.must_call]) == ((), ["cancel_booking"])
+    assert {"resolved", "handed_off"} == set(first.ends) == set(second.ends)
+
+
+@pytest.mark.parametrize(
+    ("rules", "wanted"),
+    [
+        (("If a system call fails, try it once more.", "If it fails again, tell the guest and open a callback."), None),
+        (("If a system call fails, try it once more.", "If it fails again, transfer to the desk."), True),
+        (("If a system call fails, try it once more.",), True),
+        (("Make one tool call at a time, and do not answer meanwhile.",), True),
+    ],
+)
+def test_a_policy_that_says_what_to_do_when_a_tool_fails_is_heard(rules, wanted):
+    at = [sum(len(r) + 1 for r in rules[:i]) for i in range(len(rules))]
+    clauses = tuple(
+        Clause(id=f"c{i}", text=text, kind="must", span=(at[i], at[i] + len(text))) for i, text in enumerate(rules)
+    )
+    focus = Focus(tool="cancel_booking", arguments={"booking_id": "B1"}, reachable=False)
+    values = {"tool": "cancel_booking", "tool_condition": "permission_denied"}
+    told = build_oracle(values, clause=None, tools=STAY_TOOLS, focus=focus, clauses=clauses)
+    assert (told.handoff_wanted, "honest_failure" in told.ends) == (wanted, True)
+    assert ("hands over" in told.why) is (wanted is True)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("If the employee moves abroad, hand over to Global Mobility.", {"team": "global_mobility"}),
+        ("Threats go to the Payroll Security team.", {"team": "payroll_security"}),
+        ("Hand over to Payroll or to IT.", {}),
+        ("Hand over payroll questions.", {}),
+    ],
+)
+def test_a_team_that_a_rule_names_is_part_of_the_hand_over(text, arguments):
+    teams = ["payroll", "payroll_security", "global_mobility", "it"]
+    schema = {"type": "object", "properties": {"team": {"enum": teams}}}
+    tools = (*STAY_TOOLS[:-1], Tool(name="hand_over", description="", parameters=schema, effect="handoff"))
+    rule, focus = Clause(id="c01", text=text, kind="handoff"), Focus(tool="cancel_booking", arguments={})
+    told = build_oracle({"tool": "cancel_booking"}, clause=rule, tools=tools, focus=focus, applies="yes")
+    assert told.must_call[0].arguments == arguments
+
+
+@pytest.mark.parametrize(
+    ("named", "arguments", "never"),
+    [
+        ("send_payslip", {"employee_id": "E1", "month": "2026-03"}, False),
+        ("send_voucher", {"employee_id": "E1", "amount": 40}, True),
+        ("set_seats", {"booking_id": "B1", "seats": 2}, True),
+    ],
+)
+def test_what_is_already_so_is_not_done_again_but_a_copy_is_sent(named, arguments, never):
+    tools = (
+        tool("send_payslip", effect="write", employee_id="string", month="string"),
+        tool("send_voucher", effect="write", employee_id="string", amount="number"),
+        tool("get_employee", employee_id="string"),
+        tool("set_seats", effect="write", booking_id="string", seats="integer"),
+        tool("get_booking", booking_id="string"),
+    )
+    values, focus = {"tool": named, "world_state": "already_acted_on"}, Focus(tool=named, arguments=arguments)
+    told = build_oracle(values, clause=None, tools=tools, focus=focus)
+    rules = [r for r in told.must_not_call if not r.other_than and not r.at_most]
+    assert [r.name for r in rules] == [named] * never
+    assert ("again on request" in told.why) is (named == "send_payslip")
+    assert named != "set_seats" or rules[0].arguments == arguments
 
 
 def test_a_rule_that_stops_everything_else_forbids_to_go_on():

@@ -20,6 +20,7 @@ from whilesim.core.seeds import between, chance, pick, shuffled
 from whilesim.situations.axes import Situation
 from whilesim.situations.policy import Clause
 from whilesim.situations.tools import Tool
+from whilesim.world.kinds import role_of
 from whilesim.world.mock import Focus
 from whilesim.world.oracle import Applies
 
@@ -164,7 +165,7 @@ def _aside(book: Phrasebook, kind: str, need: Need, seed: int, *names: str | int
 
 def _details(focus: Focus, want: str, seed: int, *names: str | int) -> str:
     """Give away up to three of the facts at once; the rest is said when asked."""
-    facts = known_facts(focus)
+    facts = {n: v for n, v in known_facts(focus).items() if role_of(n) != "sent"}
     known = [(n, v) for n, v in facts.items() if n not in focus.identity and v not in want and len(v) < 60]
     known = known if focus.arguments else []  # a tool that asks for nothing reads no record of the customer's
     bare = {"to", "amount" if "look up" in want else "", *word_set("before_names")}  # of what?

@@ -18,7 +18,7 @@ from whilesim.world.fitting import allows, fit
 from whilesim.world.kinds import BUNDLES, Field, branches, describe_field, is_value, kind_of_key, other_ends, role_of
 from whilesim.world.lookups import Shelf, at_path, told_as
 from whilesim.world.records import agree, raise_totals, rotate
-from whilesim.world.values import ISO, Draw, person_of, set_apart, value_of
+from whilesim.world.values import ISO, Draw, name_of, person_of, set_apart, value_of
 from whilesim.world.verbs import read_name
 
 USUAL = ("overdue", "issued", "unpaid", "pending", "active", "open", "confirmed")
@@ -48,7 +48,7 @@ class Maker:
             others = [o for o in kind.statuses if o != deed.after]
             usual = [o for o in others if o.lower() in USUAL] or others or ["active"]
             record[kind.status] = record[kind.status] if record.get(kind.status) in usual else usual[0]
-        be_of_a_day(kind, record, {kind.status: record.get(kind.status)}, self._draw())
+        be_of_a_day(self.model, kind, record, {kind.status: record.get(kind.status)}, self._draw())
         follow_status(self.model, kind, record, self.seed, 0)
         self.shelf.repeat_own(kind, record)
         for name, value in deed.fixed.items():
@@ -114,6 +114,8 @@ class Maker:
         found = self.record.get(deed.checks.get(name, ""))
         if found is None and name in deed.by:
             found = told_as(self.record, deed.by[name], deed.kind)
+        elif found is None and deed.action == "get" and self.kind and self.kind.proof(name, deed.verb):
+            found = told_as(self.customer, name, self.model.party)
         side, field = self.kind.bound(name) if self.kind and deed.reads else ("", "")
         if side and self.record.get(field) is not None:
             return bound_near(self.record[field], side, self.model)
@@ -215,6 +217,7 @@ class Maker:
         if told.role == "word" and isinstance(schema.get("default"), str) and schema["default"] not in ("", "None"):
             return schema["default"]
         person = person_of(self._draw(0))
+        person["holder"] = name_of(self.customer) or person["holder"]
         if told.type == "array" and not told.inner:
             items = schema["items"] if isinstance(schema.get("items"), Mapping) else {}
             one = describe_field(name, items if items.get("type") else {"type": "string"}, "")

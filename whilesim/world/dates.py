@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from whilesim.core.seeds import between, chance, derive, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
+from whilesim.world.attributes import pattern
 from whilesim.world.kinds import BIRTH, Field, Kind, Row, happened, is_number
 from whilesim.world.model import WorldModel
 from whilesim.world.values import ISO, Draw
 
 _DATES = ("date", "moment")
 _TIMED = (*_DATES, "future", "expiry")
+_FIXED = re.compile(f"{BIRTH.pattern}|birth|dob|expir|updated_at")
 _NUMBERS = ("integer", "number")
 _EARLIER = ("paid", "overdue", "late", "expired", "disputed", "refunded")
 
@@ -34,27 +38,47 @@ def add_note(model: WorldModel, record: dict[str, Any], text: str, kind: str, da
         record["updated_at"] = max(touched, f"{day} 10:{derive(days, text) % 60:02d}:00")
 
 
-def be_of_a_day(kind: Kind, record: dict[str, Any], given: Row, draw: Draw) -> None:
-    """Let what has a day and a status be of yesterday, today or tomorrow, and its status say so.
+def be_of_a_day(model: WorldModel, kind: Kind, record: dict[str, Any], given: Row, draw: Draw) -> None:
+    """Let what has a day, and is booked or has a status, be of yesterday, today or tomorrow, and its status say so.
 
+    What is booked and can be cancelled starts on a day to come, mostly; its other days move along.
     The status follows the date: were it the other way round, a word more in a policy would move dates.
     """
-    tense = {s: tense_of(s) for s in kind.statuses}
-    named = ("date", *([f"{kind.name.split('_')[-1]}_date"] if "ahead" in tense.values() else ()))
-    name = next((n for n in named if ISO.match(str(record.get(n)))), "")
-    if not name or not record.get(kind.status) or BIRTH.search(name):
+    tense, booked = {s: tense_of(s) for s in kind.statuses}, kind.name in _booked(model)
+    planned, tenses = booked or "ahead" in tense.values(), {*tense.values(), *([""] if booked else ())}
+    rows = (record, *(v for v in record.values() if booked and isinstance(v, dict)))
+    dated = [(row, n) for row in rows for n, v in row.items() if ISO.match(str(v))]
+    days = [d for d in dated if not (_FIXED.search(d[1]) or happened(d[1]))]
+    named = ("date", *([f"{kind.name.split('_')[-1]}_date"] if planned else ()))
+    first = (d for d in days if booked and pattern("starts").search("_".join(name_words(d[1]))))
+    row, name = next((d for n in named for d in days if d == (record, n)), next(first, (record, "")))
+    if not name or not (record.get(kind.status) or booked):
         return
-    when = "today" if chance(0.2, *draw.at("today")) or {*tense.values()} == {"today"} else ""
+    when = "today" if chance(0.1 if booked else 0.2, *draw.at("today")) or tenses == {"today"} else ""
     if kind.status in given:
         when = tense_of(given[kind.status])
-    elif not when and "ahead" in tense.values():
-        when = "over" if {"over", ""} & {*tense.values()} and chance(0.3, *draw.at("over")) else "ahead"
+    elif not when and planned:
+        when = "over" if {"over", ""} & tenses and chance(0.15 if booked else 0.3, *draw.at("over")) else "ahead"
     if name not in given:
-        record[name] = _moved(record[name], when, draw)
+        begins = _moved(row[name], when, draw)
+        later = datetime.fromisoformat(begins[:10]) - datetime.fromisoformat(row[name][:10])
+        for part, n in [d for d in days if d[1] not in given] if booked else [(row, name)]:
+            part[n] = f"{datetime.fromisoformat(part[n][:10]) + later:%Y-%m-%d}{part[n][10:]}"
     unlike = {"today": ["over"], "ahead": ["over", "today"], "over": ["ahead", "today"], "": ["today"]}[when]
     fits = [s for s in tense if tense[s] == when == "today"] or [s for s in tense if tense[s] not in unlike]
     if fits and kind.status not in given and record[kind.status] not in fits:
         record[kind.status] = pick(fits, *draw.at("moving"))
+
+
+@lru_cache(maxsize=64)
+def _booked(model: WorldModel) -> frozenset[str]:
+    """Return the kinds whose records are booked for some day, where a tool calls that off or puts it off."""
+    words, made, ended = load_words("world_values")["booked"], set(), set()
+    for deed in model.deeds.values():
+        moves = deed.action == "change" and any(map(pattern("starts").search, deed.sets.values()))
+        ended |= {deed.kind} if moves or deed.verb in words["ends"] else set()
+        made |= {deed.kind} if deed.verb in words["makes"] or deed.kind.split("_")[-1] in words["nouns"] else set()
+    return frozenset(n for n in made & ended & {*model.kinds} if not model.kinds[n].catalogue)
 
 
 def tense_of(status: Any) -> str:

@@ -25,6 +25,9 @@ Kinds = Mapping[str, Kind]
 Schemas = Mapping[str, Mapping[str, Any]]
 UNFOUND = "none of its arguments names the record that it changes"
 """Why a tool that should change a record is taken to make one."""
+_LISTED = re.compile(r"(?:\b(\w+) )?\bstatus(?:es)?:? ?\((?:one of |either )?([^()]+)\)", re.IGNORECASE)
+_NOT_YET = re.compile(r"\b(?:has|have|is|are)(?: not|n't) (?:yet )?(?:been )?(\w+)", re.IGNORECASE)
+_MONEY = ("money", "small")
 _EMPTY = ("detail", "info", "information", "profile", "record", "data")
 
 
@@ -88,7 +91,13 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
         return make(action="get", kind="" if len(kinds) > 1 else "record", key="id", why="an id of any kind")
     if key := _key_of_read(phrase, noun, party, keys):
         kind = kinds[keys[key]]
-        by = {a: f for a in arguments if a not in keys and (f := kind.find(a))} | kind.named_by(arguments)
+        theirs = kinds.get(party, kind)  # what the customer's own record says is not said twice
+        own = {
+            a: kind.find(a) or ("" if theirs.find(a) else kind.proof(a, phrase.verb))
+            for a in arguments
+            if a not in keys
+        }
+        by = {a: f for a, f in own.items() if f} | kind.named_by(arguments)
         owner, shows = next((a for a in keys if a != key), ""), _shows(tool, phrase, kind)
         why = f"reads {kind.name} by {key}"
         return make(action="get", kind=kind.name, key=key, owner=owner, by=by, shows=shows, why=why)
@@ -208,10 +217,16 @@ def _target(tool: Tool, phrase: Phrase, party: str, keys: Mapping[str, str]) -> 
 
 def _write(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[str, str], facts: PolicyFacts) -> Deed:
     arguments, noun = properties(tool), match_kind(phrase.nouns, kinds)
+    if phrase.verb in load_words("world_verbs")["of_money"] and any(role_of(a) == "money" for a in arguments):
+        phrase = replace(phrase, deed="update")  # money is withdrawn from a record, not the record
     key = _target(tool, phrase, party, keys)
     unnamed = bool(noun) and noun not in keys.values() and keys.get(key) == party and kinds[noun].key not in arguments
     if unnamed and phrase.deed in ("update", "delete"):
         return _change(tool, phrase, kinds[noun], "", facts, key="", owner=key)  # the customer's one cart
+    if phrase.deed == "status" and key and _is_of(tool, noun, kinds, keys[key]):
+        after = status_after(tool, phrase, kinds[noun], facts)
+        made = _change(tool, phrase, kinds[noun], after, facts, key="", owner=key)
+        return replace(made, why=f"acts on the {noun} of the {keys[key]}")
     kind = keys.get(key, "") or (noun if noun and (arguments or phrase.deed == "delete") else "session")
     after = status_after(tool, phrase, kinds.get(kind), facts)
     creates = phrase.deed in ("create", "send") and not (after and keys.get(key, party) != party)
@@ -230,6 +245,16 @@ def _write(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[s
     return _change(tool, phrase, kinds.get(kind) or Kind(name=kind, key=""), after, facts, key=key, owner=owner)
 
 
+def _is_of(tool: Tool, noun: str, kinds: Kinds, owner: str) -> bool:
+    """Whether a tool that names an owner alone acts on the record of the kind in its own name that belongs to it."""
+    named = {name for a in properties(tool) for name in (a, kind_of_key(a, kinds)[0])}
+    if not noun or kinds[noun].catalogue or {noun, kinds[noun].key} & named:
+        return False
+    told = pattern("after").search(tool.description)
+    above = any(f.role == "link" and f.link == noun for f in kinds[owner].fields.values())
+    return not above and not (told and owner.split("_")[-1] in told[0].lower())
+
+
 def _creation(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[str, str], after: str) -> Deed:
     arguments, noun = properties(tool), match_kind(phrase.nouns, kinds)
     plain = "_".join(n for n in phrase.nouns if n not in load_words("world_nouns")["never"])
@@ -239,7 +264,7 @@ def _creation(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
     owner = next((a for a in keys if keys[a] == party), "") or next((a for a in keys if name in kinds and a != own), "")
     kind = kinds.get(name) or Kind(name=name, key="")
     body = next((a for a, s in arguments.items() if s.get("type") == "object" and not s.get("properties")), "")
-    sets = {a: kind.find(a) or a for a in arguments if a not in (owner, body)}
+    sets = {a: kind.find(a) or a for a in arguments if a not in (owner, body) and role_of(a) != "sent"}
     return Deed(
         tool=tool.name, action="create", verb=phrase.verb, kind=name, key=own, owner=owner, sets=sets, body=body, after=after,
         why=f"verb {phrase.verb!r} makes a {name}",
@@ -282,9 +307,9 @@ def _targets(phrase: Phrase, kind: Kind, after: str, told: str, free: Schemas, a
         own = kind.find(a)
         replaces = pattern("replaces").search(str(schema.get("description")))
         if numeric and pattern("adds").search(told[:300]) and not replaces:
-            adds[a] = nearest_field(kind, [*about, phrase.verb, *name_words(a)]) or a
+            adds[a] = nearest_field(_summed(kind, a), [*about, phrase.verb, *name_words(a)]) or a
         elif numeric and (after or phrase.deed == "status") and role_of(a) == "money":
-            due = own or nearest_field(kind, ["amount", "total", "price", "balance"])
+            due = own or nearest_field(_summed(kind, a), ["amount", "total", "price", "balance"])
             (checks if due else sets)[a] = due or f"{phrase.verb}_{a}"
         elif after and phrase.deed != "update" and not own:
             sets[a] = f"{singular(phrase.verb)}_{a}"
@@ -297,6 +322,13 @@ def _targets(phrase: Phrase, kind: Kind, after: str, told: str, free: Schemas, a
             swaps[a] = listed
             del sets[a], sets[a[4:]]
     return made
+
+
+def _summed(kind: Kind, argument: str) -> Kind:
+    """Return a kind with the fields alone that a number is added to, or compared with: money with money only."""
+    apart, numbers = () if role_of(argument) in _MONEY else _MONEY, ("count", "percent", *_MONEY)
+    kept = (f for f in kind.fields.values() if f.type in ("number", "integer") or (f.role in numbers and not f.type))
+    return replace(kind, fields={f.name: f for f in kept if f.role not in apart})
 
 
 def nearest_field(kind: Kind, about: Sequence[str]) -> str:
@@ -323,6 +355,13 @@ def status_after(tool: Tool, phrase: Phrase, kind: Kind | None, facts: PolicyFac
     return [*word_alike, *verb_alike, spelled][0]
 
 
+def listed_statuses(tool: Tool, kind: str) -> tuple[str, ...]:
+    """Return the statuses of its own record that a description lists in brackets: 'status (open, paid)'; empty for none."""
+    plain = ("", "the", "its", "their", "current", "and", "with", "or", *kind.split("_"))
+    found = (m[2] for m in _LISTED.finditer(tool.description) if (m[1] or "").lower() in plain)
+    return next((listed for text in found if (listed := split_list(text))), ())
+
+
 def spell(value: str, kind: Kind | None) -> str:
     """Return a status in the spelling of the vocabulary."""
     options = kind.statuses if kind else ()
@@ -339,6 +378,9 @@ def statuses_before(tool: Tool, phrase: Phrase, kind: Kind, facts: PolicyFacts) 
             listed = re.split(r", | or | and ", found["list"])
             if spelled := tuple(s for o in listed if (s := spell(o.strip(" '\"*"), kind)) in options):
                 return spelled
+        barred = {spell(w, kind) for w in _NOT_YET.findall(text)} & {*options} if text == tool.description else ()
+        if barred:
+            return tuple(o for o in options if o not in (*barred, status_after(tool, phrase, kind, facts)))
         before = rf"\b(?:an?|some \w+ of a) {{}} {kind.name}\b"
         said = text[:120].lower()
         spoken = [(o, re.escape(o.lower())) for o in options]

@@ -51,7 +51,8 @@ class Effects:
         for value in [v for a, v in arguments.items() if a == deed.body and isinstance(v, Mapping)]:
             arguments = {**arguments, **value}
         self._minutes += deed.writes
-        self._check_keys(deed, arguments)
+        if deed.action != "handoff":  # a person is told of what cannot be found, too
+            self._check_keys(deed, arguments)
         return getattr(self, f"_{deed.action}")(deed, arguments)
 
     def _refusal(self, problem: str, deed: Deed, value: Any = "", **values: Any) -> Refusal:
@@ -76,10 +77,10 @@ class Effects:
         kind = self.model.kinds[deed.kind]
         if not deed.key:
             owner = self.shelf.key(kind.parent, arguments[deed.owner]) if deed.owner and deed.owner in arguments else ""
-            owned = self.shelf.children(deed.kind, kind.parent, owner) if owner else ()
-            records, fits = self.shelf.records[deed.kind], deed.before
-            waiting = (k for k in self.shelf.mine(deed.kind) if not fits or records[k].get(kind.status) in fits)
-            if not (key := next(iter(owned), "") or next(waiting, "")):
+            owned = [*self.shelf.children(deed.kind, kind.parent, owner)] if owner else self.shelf.mine(deed.kind)
+            status = {k: str(self.shelf.records[deed.kind][k].get(kind.status)) for k in owned}
+            waiting = (k for k in owned if (status[k] in deed.before if deed.before else status[k] != deed.after))
+            if not (key := next(waiting, "") or next(iter(owned if owner or not deed.before else ()), "")):
                 raise self._refusal("none" if deed.before else "not_found", deed, expected=" or ".join(deed.before))
             return key
         key = self.shelf.key(deed.kind, arguments.get(deed.key, ""))
@@ -100,7 +101,10 @@ class Effects:
             raise Refusal("not_found", kind="record", value=arguments.get("id", ""))
         if not deed.kind:
             return self._answer(deed, arguments)
-        shown = self.shelf.cut(deed, self.shelf.view(deed.kind, self._record(deed, arguments)), deed.kind)
+        key = self._record(deed, arguments)
+        if wrong := self.shelf.unlike(deed, key, arguments):
+            raise self._refusal("mismatch", deed, key, field=wrong)
+        shown = self.shelf.cut(deed, self.shelf.view(deed.kind, key), deed.kind)
         return {**arguments, **shown} if deed.kind == "session" else shown
 
     def _list(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
@@ -170,7 +174,8 @@ class Effects:
             owners = [self.shelf.party] if above.name == self.model.party else [*self.shelf.records[above.name]]
             owner = self.shelf.key(above.name, arguments.get(deed.owner or above.key, "")) or next(iter(owners), "")
         made = len(self.shelf.records[deed.kind]) + self.shelf.gone
-        told = {t: arguments[a] for a, t in deed.sets.items() if a in arguments}
+        defaults = {a: s["default"] for a, s in self.model.arguments(deed.tool).items() if s.get("default") is not None}
+        told = {t: source[a] for source in (defaults, arguments) for a, t in deed.sets.items() if a in source}
         given = {**{t: v for t, v in told.items() if "." not in t}, **body, **({kind.key: named} if named else {})}
         key = self.shelf.add(kind, owner, derive(self.shelf.seed, "created", made), given)
         record = self.shelf.records[deed.kind][key]
@@ -179,10 +184,12 @@ class Effects:
         for target, value in told.items():
             put_at(record, target, value)
         record |= body
+        for name in self._unsaid(deed, told) - {*body, kind.key, above.key if above else ""}:
+            record.pop(name, None)
         if kind.status:
             usual = (o for w in load_words("world_values")["opening"] for o in kind.statuses if o.lower() == w)
             opening = next(usual, next(iter(kind.statuses), "open"))
-            record[kind.status] = deed.after or (arguments.get(kind.status) or opening)
+            record[kind.status] = deed.after or (told.get(kind.status) or opening)
         now, days = self._now(), next((v for a, v in arguments.items() if a.endswith("days") and type(v) is int), 0)
         roles = {f.name: f.role for f in kind.fields.values() if f.name not in (*deed.sets.values(), *body)}
         for name in record:
@@ -192,6 +199,13 @@ class Effects:
                 record[name] = f"{self.model.now + timedelta(days=days):%Y-%m-%d}"
         self.changes.append(Change(call="", kind=deed.kind, id=key, field="", before=None, after=dict(record)))
         return self.shelf.view(deed.kind, key)
+
+    def _unsaid(self, deed: Deed, told: Mapping[str, Any]) -> set[str]:
+        """Return the fields that a call could say and did not: they are not made up, but where a reply's schema requires them."""
+        homes, asked = ({t.partition(".")[0] for t in targets} for targets in (told, deed.sets.values()))
+        shown = (self.model.tools[d.tool].returns or {} for d in self.model.deeds.values() if d.kind == deed.kind)
+        whole = (s for reply in shown for s in (reply, reply.get("items")) if isinstance(s, Mapping))
+        return asked - homes - {name for s in whole for name in s.get("required") or ()}
 
     def _delete(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
         for key in [self._record(deed, arguments)] if deed.key else list(self.shelf.records[deed.kind]):

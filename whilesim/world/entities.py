@@ -13,7 +13,7 @@ from whilesim.core.text import name_words
 from whilesim.situations.policy import Policy
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, read_policy_facts
-from whilesim.world.deeds import Deed, Kinds, infer_deed, infer_own_deed, tells
+from whilesim.world.deeds import Deed, Kinds, infer_deed, infer_own_deed, listed_statuses, tells
 from whilesim.world.discovery import read_kinds
 from whilesim.world.kinds import (
     BUNDLES,
@@ -150,7 +150,8 @@ def _grow(kinds: dict[str, Kind], deed: Deed, tool: Tool) -> dict[str, Kind]:
     kind = _asked(kinds[deed.kind], deed, given)
     for source in (tool.returns, *(schema_of(reply) for _, reply in tool.examples)):
         kind = _replied(kind, deed, source)
-    return {**kinds, kind.name: _with_status(_fixed(kind, deed), deed)}
+    listed = listed_statuses(tool, kind.name) if deed.reads and kind.key else ()
+    return {**kinds, kind.name: _with_status(_fixed(kind, deed), deed, listed)}
 
 
 def _asked(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
@@ -187,9 +188,20 @@ def _usual(kind: Kind) -> Kind:
     fields, why = dict(kind.fields), "what such a record usually holds"
     for name, told in load_words("world_values")["usual_fields"].get(kind.name.split("_")[-1], {}).items():
         options = tuple(told) if isinstance(told, list) else ()
-        if not kind.find(name):
+        if not (kind.find(name) or _told_by_unit(kind, told)):
             fields[name] = Field(name=name, role="choice" if options else told, options=options, why=why)
     return replace(kind, fields=fields, status=kind.status or ("status" if "status" in fields else ""))
+
+
+def _told_by_unit(kind: Kind, role: str) -> bool:
+    """Whether a kind has an amount under another name, or its currency in that name: ``amount_eur``."""
+    units = {u.lower() for u in load_words("world_values")["currencies"].values()}
+    said = any(units & {*name_words(f)} for f in kind.fields)
+    return (
+        said
+        if role == "currency"
+        else role == "money" and (said or any(f.role == "money" for f in kind.fields.values()))
+    )
 
 
 def _promise(kinds: dict[str, Kind], deed: Deed) -> None:
@@ -213,17 +225,17 @@ def _fixed(kind: Kind, deed: Deed) -> Kind:
     return replace(kind, fields=fields)
 
 
-def _with_status(kind: Kind, deed: Deed) -> Kind:
+def _with_status(kind: Kind, deed: Deed, listed: tuple[str, ...]) -> Kind:
     """Give a kind the statuses that its tools set or show."""
     status = kind.status or ("status" if "status" in kind.fields else "")
     shown = deed.action == "get" and "status" in deed.tool.lower() and kind.name != "session"
-    if not status and not shown and not deed.after:
+    if not (status or shown or deed.after or listed):
         return kind
     status = status or "status"
     usual = load_words("world_values")["usual_statuses"]
-    start = tuple(usual.get(kind.name.split("_")[-1], ("active",) if deed.after else usual["record"]))
+    start = listed or tuple(usual.get(kind.name.split("_")[-1], ("active",) if deed.after else usual["record"]))
     told = kind.fields.get(status, Field(name=status, options=start, why=f"what {deed.tool} changes or shows"))
-    options = told.options or (start if deed.after else ())
+    options = told.options or (start if deed.after or listed else ())
     options = options if not deed.after or deed.after in options else (*options, deed.after)
     told = replace(told, options=options, role="choice" if options else told.role)
     return replace(kind, fields={**kind.fields, status: told}, status=status)

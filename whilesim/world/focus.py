@@ -20,9 +20,9 @@ from whilesim.world.dates import add_note
 from whilesim.world.deeds import Deed
 from whilesim.world.effects import Effects, Refusal
 from whilesim.world.kinds import BUNDLES, TELLING, Row, is_value, kind_of_key, role_of
-from whilesim.world.lookups import Shelf
+from whilesim.world.lookups import Shelf, told_as
 from whilesim.world.records import rotate
-from whilesim.world.values import Draw, person_of
+from whilesim.world.values import Draw, name_of, person_of
 
 _SPOKEN = {"dob": "date of birth", "zip": "zip code", "street": "street address", "unit": "apartment", "phone": "phone number",
            "email": "email", "city": "city", "state": "state", "country": "country"}  # fmt: skip
@@ -167,15 +167,22 @@ def _identity(shelf: Shelf, party: str, record: Row, seed: int) -> dict[str, str
     """Return how the customer can be found: as their own record says, or the one that it is about where customers have none."""
     model = shelf.model
     drawn = person_of(Draw(seed, model.now, model.locale, model.party or "customer", 0))
-    record = shelf.records.get(model.party, {}).get(party, {}) if model.party else record
+    own = shelf.records.get(model.party, {}).get(party, {}) if model.party else record
     wanted = {"name": "full_name", "email": "email", "phone": "phone", "date of birth": "dob", "zip": "zip"}
     found: dict[str, str] = {}
     for spoken, role in wanted.items():
-        value = next((v for f, v in _flat(record) if role_of(f) == role and v), None)
-        if role == "full_name" and value is None and model.party:
-            value = record.get("name") or " ".join(str(record[f]) for f in ("first_name", "last_name") if f in record)
-        if value or not record or not model.party:
+        value = next((v for f, v in _flat(own) if role_of(f) == role and v), None)
+        value = value or (name_of(own) if role == "full_name" and model.party else "")
+        if value or not own or not model.party:
             found[spoken] = str(value or drawn[role])
+    names = {role: spoken for spoken, role in wanted.items()} | dict.fromkeys(("first_name", "last_name"), "name")
+    for deed in (d for d in model.deeds.values() if d.reads and d.kind):
+        kind, keys = model.kinds[deed.kind], shelf.mine(deed.kind)[:1] if deed.kind != model.party else ()
+        rows = [record, *(shelf.records[kind.name][k] for k in keys)] if kind.name != model.party else [own]
+        for asked in (f for a, f in deed.by.items() if kind.proof(a, deed.verb)):
+            told = (v for r in rows if (v := told_as(r, asked, kind.name)) is not None)
+            value, spoken = next(told, None), names.get(role_of(asked), _plain(asked))
+            found |= {} if value is None or spoken in found else {spoken: str(value)}
     return found
 
 

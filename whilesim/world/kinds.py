@@ -25,6 +25,8 @@ BUNDLES = ("updates", "changes", "details", "fields")
 """Arguments whose parts are the fields to write."""
 OWN_KEYS = ("id", "key", "uuid", "code", "name")
 """Arguments that are a key of whatever their tool is about."""
+_PROOF = ("dob", "code", "last4", "email", "phone", "first_name", "last_name", "full_name")
+"""Roles of what a customer says to show who they are."""
 _WAYS = ("from", "to", "source", "destination")
 _VALUE_PREFIX = ("new", "old", "target", "original", "current", "updated", "desired", "replacement")
 
@@ -127,6 +129,12 @@ class Kind:
         more = ((f, _stems(f) - wanted) for f in self.fields if wanted < _stems(f))
         longer = (f for f, extra in more if len(extra) == 1 and extra < noun)
         return next(same, "") or next(longer, "")
+
+    def proof(self, argument: str, verb: str) -> str:
+        """Return the field by which a read makes sure who asks: a birth date, a PIN, whatever it verifies; empty for none."""
+        roles = (*_PROOF, "zip") if verb == "check" else _PROOF
+        told = verb in ("verify", "authenticate", "identify") or role_of(argument) in roles
+        return self.find(argument) or argument if told and not self.catalogue and not is_parameter(argument) else ""
 
     def replaced_by(self, name: str, options: Sequence[str] = ()) -> str:
         """Return the policy's field that a schema's stands for: a shorter name, or the same options in other spelling."""
@@ -235,8 +243,8 @@ def walk_values(found: Row) -> Iterator[tuple[str, Any]]:
 
 
 def is_parameter(argument: str) -> bool:
-    """Whether an argument says how to answer, not what about."""
-    return argument.lower() in load_words("world_nouns")["parameters"]
+    """Whether an argument says how to answer, or is a code that was sent to the customer a moment ago; it is no field."""
+    return argument.lower() in load_words("world_nouns")["parameters"] or role_of(argument) == "sent"
 
 
 @cache
@@ -316,9 +324,10 @@ def describe_field(name: str, schema: Mapping[str, Any], why: str, depth: int = 
 
 def happened(name: str) -> bool:
     """Whether a date of this name is of something that was done to a record, such as ``returned_at``."""
-    known = load_words("world_values")["happened"]
-    said = (w for w in name_words(name) if w in known or (len(w) > 4 and w.endswith("ed")))
-    return not BIRTH.search(name) and next(said, "") not in ("", "updated")
+    known, words = load_words("world_values")["happened"], name_words(name)
+    said = (w for w in words if w in known or (len(w) > 4 and w.endswith("ed")))
+    last = pattern("last_done").search("_".join(words))  # the last login, and not the last day
+    return not BIRTH.search(name) and (next(said, "updated") != "updated" or bool(last))
 
 
 def example_of(schema: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from whilesim.world.deeds import Deed, tells
 from whilesim.world.kinds import Field, Kind, Row, folded, is_number, kind_of_key, role_of
 from whilesim.world.model import WorldModel
 from whilesim.world.records import Store
+from whilesim.world.values import name_of
 
 
 class Shelf(Store):
@@ -105,6 +106,17 @@ class Shelf(Store):
         if role in ("text", "word", "title", "name") and isinstance(value, str):
             return any(fold(value) in fold(str(f)) or fold(str(f)) in fold(value) for f in found)
         return any(_plain(f) == _plain(value) for f in found)
+
+    def unlike(self, deed: Deed, key: str, arguments: Row) -> str:
+        """Return the argument in which a call says otherwise than the record, or whoever it belongs to, who asks; empty for none."""
+        kind, row, party = self.model.kinds[deed.kind], self.records[deed.kind][key], self.model.party
+        home, owner = self.model.kinds.get(party, kind), self.records.get(party, {}).get(self.owner(kind.name, key), {})
+        for name in (a for a in arguments if a not in (deed.key, deed.owner) and kind.proof(a, deed.verb)):
+            of, held = (kind, row) if told_as(row, name, kind.name) is not None else (home, owner)
+            known = told_as(held, name, of.name) is not None
+            if known and not self._has(of.name, held, of.find(name) or name, arguments[name]):
+                return name
+        return ""
 
     def find(self, deed: Deed, arguments: Mapping[str, Any]) -> list[str]:
         """Return the keys that a find or a list is after, newest first where records have dates."""
@@ -212,10 +224,9 @@ def _values(record: Mapping[str, Any], field: str, role: str) -> list[Any]:
 
 def _names(record: Mapping[str, Any], role: str) -> list[Any]:
     """A whole name from its parts, or a part from the whole."""
-    if role in ("full_name", "name"):
-        return [" ".join(str(record[f]) for f in ("first_name", "last_name") if f in record)]
-    parts = str(record.get("full_name") or record.get("name") or "").split()
-    return {"first_name": parts[:1], "last_name": parts[-1:]}.get(role, [])
+    whole = name_of(record)
+    parts = whole.split()
+    return {"first_name": parts[:1], "last_name": parts[-1:], "full_name": [whole], "name": [whole]}.get(role, [])
 
 
 def _within(kind: Kind, record: Row, arguments: Mapping[str, Any]) -> bool:

@@ -52,7 +52,7 @@ class WorldModel:
         if state == "missing":
             found = deed.action == "find" and (kind.catalogue or deed.kind == self.party)
             return not (deed.key or deed.owner or found) or (kind.catalogue and found)
-        if kind.single or (kind.catalogue and not deed.writes) or deed.action == "list":
+        if (kind.single and not deed.after) or (kind.catalogue and not deed.writes) or deed.action == "list":
             return True
         if state == "partially_completed":
             return deed.action != "change"

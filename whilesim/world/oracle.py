@@ -86,9 +86,12 @@ def build_oracle(
         later: The clause is brought up only when the first request is settled.
     """
     world = model or infer_world(tools)
-    handoffs = tuple(t.name for t in tools if t.effect == "handoff")
+    people = [t for t in tools if t.effect == "handoff"]
+    handoffs = tuple(t.name for t in people)
     oracle = _of_world(values, focus, world, [world.deeds[t.name] for t in tools], bool(handoffs))
     reads = tuple(t.name for t in tools if t.effect in ("read", "compute"))
+    if oracle.handoff_wanted and "honest_failure" in oracle.ends and _fails_otherwise(clauses):
+        oracle = replace(oracle, handoff_wanted=None, why=oracle.why.replace(" and hands over", ""))
     oracle = replace(oracle, may_call=(*reads, *(handoffs if oracle.handoff_wanted is not False else ())))
     clause = None if applies == "no" else clause
     mine = [c for c in dict.fromkeys((*clauses, *([clause] if clause else ()))) if _bears_on(c, focus, tools)]
@@ -103,7 +106,10 @@ def build_oracle(
         elif not kept:
             oracle = _forbid(oracle, other, focus.tool, no)
     oracle = _with_stance(oracle, values)
-    return _with_clause(oracle, clause, applies, focus.tool, handoffs, bears=clause in mine) if clause else oracle
+    if clause is None:
+        return oracle
+    apart = later if clause.kind == "handoff" else clause not in mine
+    return _with_clause(oracle, clause, applies, focus.tool, people, apart=apart)
 
 
 def _of_world(values: Mapping[str, str], focus: Focus, world: WorldModel, agents: list[Deed], handoff: bool) -> Oracle:
@@ -127,7 +133,7 @@ def _of_world(values: Mapping[str, str], focus: Focus, world: WorldModel, agents
         return replace(right, must_call=(), must_not_claim=claim, ends=ends, why=_why("missing"))
     if state == "already_acted_on" and deed.writes:
         blocked = ("honest_failure", handed) if unsure or condition == "permission_denied" else ()
-        return _done_already(right, called, deed, agents, blocked)
+        return _done_already(right, called, deed, agents, blocked, focus)
     if not works:
         shown = bool(called.instead) or (condition == "malformed" and world.can_show(deed, agents))
         how = _WORDS["how"]["malformed" if condition == "malformed" else "any"]
@@ -150,16 +156,21 @@ def _why(reason: str, more: str = "", how: str = "") -> str:
     return str(_WORDS[reason]).format(more=more, how=how)
 
 
-def _done_already(right: Oracle, call: CallRule, deed: Deed, agents: Sequence[Deed], blocked: Sequence[str]) -> Oracle:
+def _done_already(
+    right: Oracle, call: CallRule, deed: Deed, agents: Sequence[Deed], blocked: Sequence[str], focus: Focus
+) -> Oracle:
     """What is already done is not done again, where the agent could see that it is; ``blocked``: ends of a tool that fails."""
     creates = deed.action == "create"
     lists = any(d.kind == deed.kind and d.action in ("list", "find") and d.owner == deed.owner for d in agents)
     listed = lists or any(d.action == "get" and deed.owner and d.key == deed.owner for d in agents)  # names its own
-    once = listed if creates else deed.after and call.arguments
-    again = (CallRule(name=call.name, arguments=call.arguments),) if once else ()
+    given, seen = focus.arguments, any(d.reads and d.kind == deed.kind for d in agents)
+    new = {} if deed.after or creates else {a: given[a] for a in deed.sets if a in given}  # the very same values
+    copies = creates and deed.verb in _WORDS["copied"] and not any(role_of(a) == "money" for a in given)
+    once = (listed and not copies) if creates else (deed.after or (new and seen)) and call.arguments
+    again = (CallRule(name=call.name, arguments={**call.arguments, **new}),) if once else ()
     return replace(
         right, must_call=(), must_not_call=(*right.must_not_call, *again), ends=_ends("refused", "resolved", *blocked),
-        handoff_wanted=None if blocked else False, open=(_why("seen"),) if creates and not listed else (), why=_why("already"),
+        handoff_wanted=None if blocked else False, open=(_why("seen"),) if creates and not listed else (), why=_why("copied_why" if copies else "already"),
     )  # fmt: skip
 
 
@@ -204,6 +215,7 @@ def _kept(clause: Clause, focus: Focus, world: WorldModel) -> bool | None:
     ends = [*(m.start() for m in found[1:]), len(clause.text)]
     said = [(m[0].lower(), clause.text[m.end() : end]) for m, end in zip(found, ends, strict=False)]
     whole = [t for t in said if t is said[-1] or len(words(t[1])) > (6 if t[0] in _WORDS["negative"] else 3)]
+    whole = [t for t in whole if not re.match(_WORDS["consent"], t[1], re.IGNORECASE)]  # the agent can ask for it
     told = [_holds(*each, strict, focus, world) for each in whole]  # 'never pay more than' is one limit
     if clause.kind == "condition" and "will" in words(clause.text):
         return True  # it tells what comes of the deed
@@ -229,6 +241,14 @@ def _holds(limit: str, said: str, strict: bool, focus: Focus, world: WorldModel)
     return (low if found["high"] else 0) <= value <= high
 
 
+def _fails_otherwise(clauses: Sequence[Clause]) -> bool:
+    """Say whether the policy tells what to do when a tool fails, and that it is something else than to hand over."""
+    told = [i for i, c in enumerate(clauses) if re.search(_WORDS["fails"], c.text, re.IGNORECASE)]
+    said = [" ".join(c.text.lower() for c in clauses[i : i + 2] if c.span[0] - clauses[i].span[1] <= 3) for i in told]
+    person = any(clauses[i].kind == "handoff" for i in told) or any(re.search(_WORDS["person_named"], t) for t in said)
+    return not person and any(re.search(_WORDS["instead"], t) for t in said)
+
+
 def _stops_all(clause: Clause, clauses: Sequence[Clause]) -> bool:
     """Say whether a rule, or the sentence behind it, says to go on with nothing else."""
     behind = [c for c in clauses if 0 <= c.span[0] - clause.span[1] <= 3]
@@ -236,23 +256,35 @@ def _stops_all(clause: Clause, clauses: Sequence[Clause]) -> bool:
 
 
 def _with_clause(
-    oracle: Oracle, clause: Clause, applies: Applies, tool: str, handoffs: Sequence[str], *, bears: bool
+    oracle: Oracle, clause: Clause, applies: Applies, tool: str, handoffs: Sequence[Tool], *, apart: bool
 ) -> Oracle:
+    """Add what the situation's clause changes; ``apart``: the first request is none of its business."""
     no = _ends("refused", "handed_off" if handoffs else "")
     if clause.kind == "handoff" and applies == "yes" and handoffs:
-        person = CallRule(name=handoffs[0], instead=tuple(handoffs[1:]))
+        first, *others = handoffs
+        person = CallRule(name=first.name, arguments=_team(clause, first), instead=tuple(t.name for t in others))
         told = f"A clause wants a person here: {shorten(clause.text, 160)}"
         return replace(oracle, must_call=(person,), ends=("handed_off",), handoff_wanted=True, why=told)
     if clause.kind == "must_not" and applies == "yes" and tool in clause.tools:
         return _forbid(oracle, clause, tool, no)
-    if clause.kind == "handoff":
-        return _widen(oracle, _opened(clause), ("handed_off",) if handoffs else ())
-    if clause.kind in ("must_not", "condition"):
-        wide, wanted = _widen(oracle, _opened(clause), no), oracle.handoff_wanted
-        if bears:
+    if clause.kind in ("must_not", "condition", "handoff"):
+        wide, wanted = _widen(oracle, _opened(clause), no[clause.kind == "handoff" :]), oracle.handoff_wanted
+        if not apart:
             return wide
         return replace(wide, must_call=oracle.must_call, handoff_wanted=wanted or wide.handoff_wanted)
     return replace(oracle, open=tuple(dict.fromkeys((*oracle.open, _opened(clause)))))
+
+
+def _team(clause: Clause, tool: Tool) -> Mapping[str, Any]:
+    """Return the argument of a hand-off that a clause names: 'hand over to Payroll Security' is ``payroll_security``."""
+    for name, schema in (tool.parameters.get("properties") or {}).items():
+        values = schema.get("enum") or () if isinstance(schema, Mapping) else ()
+        ways = {v: r"\W+".join(map(re.escape, name_words(str(v)))) for v in values}
+        to = [v for v, w in ways.items() if w and re.search(rf"\bto (?:the |our )?{w}\b", clause.text, re.IGNORECASE)]
+        whole = [v for v in to if not any(v != w and ways[w].startswith(ways[v]) for w in to)]
+        if len(whole) == 1:
+            return {name: whole[0]}
+    return {}
 
 
 def _opened(clause: Clause) -> str:
@@ -269,17 +301,45 @@ def _bears_on(clause: Clause, focus: Focus, tools: Sequence[Tool]) -> bool:
     """Say whether a clause speaks of the tool's own deed, so that it may forbid the deed itself.
 
     It does when it names the tool, the first word of its name with another, all others, or one that
-    no other tool has, or an argument that the card says yes to; not when it forbids some other deed.
+    no other tool has, or an argument that the card says yes to; not when it forbids some other deed,
+    stands under the heading of one ('Change cabin: ...'), or says another tool's verb of the same thing.
     """
     said, barred = words(_STATE.sub(" ", clause.text)), re.findall(_WORDS["forbids"], clause.text.lower())
-    parts = [w for w in name_words(focus.tool) if len(w) > 2 and w not in _WORDS["idle"]]
-    mine = [next((group for group in _WORDS["same"] if w in group), [w]) for w in parts]
+    mine, others = _ways(focus.tool), [t for t in tools if t.name != focus.tool]
     if focus.tool in clause.tools or (clause.kind == "must_not" and barred and not _met(mine, barred)):
         return focus.tool in clause.tools
-    theirs, hits = [w for t in tools if t.name != focus.tool for w in name_words(t.name)], _met(mine, said)
-    agreed = {w for name, value in focus.arguments.items() if value is True for w in name_words(name)}
+    theirs, hits = [w for t in others for w in name_words(t.name)], _met(mine, said)
+    agreed = [{w for w in name_words(name) if len(w) > 3} for name, value in focus.arguments.items() if value is True]
+    if any(each and each <= {*words(clause.text)} for each in agreed):
+        return True
+    if _headed_for_another(clause, mine, focus, others) or (hits[:1] != mine[:1] and _said_of(hits, others, said)):
+        return False
     named = len(hits) > 1 and (hits[0] == mine[0] or hits == mine[1:])
-    return named or len(_met(hits, theirs)) < len(hits) or not agreed.isdisjoint(words(clause.text))
+    return named or len(_met(hits, theirs)) < len(hits)
+
+
+def _ways(tool: str) -> list[Sequence[str]]:
+    """Return for each telling word of a tool's name the words that say the same."""
+    parts = [w for w in name_words(tool) if len(w) > 2 and w not in _WORDS["idle"]]
+    return [next((group for group in _WORDS["same"] if w in group), [w]) for w in parts]
+
+
+def _said_of(hits: Sequence[Sequence[str]], others: Sequence[Tool], said: Sequence[str]) -> bool:
+    """Say whether another tool's verb is said with a noun of this one: claims are submitted, not withdrawn."""
+    verbs = [s for s in said if not s.endswith(("tion", "tions", "ment", "ments"))]  # a reservation is no reserving
+    return any(_met([name_words(t.name)[:1]], verbs) and any(h in _ways(t.name)[1:] for h in hits) for t in others)
+
+
+def _headed_for_another(clause: Clause, mine: Sequence[Sequence[str]], focus: Focus, others: Sequence[Tool]) -> bool:
+    """Say whether a heading before the rule has the tool's verb, and an object that only other tools know."""
+    head = re.match(r"(\w+) (\w+)(?: \w+)?: ", clause.text)
+    if not head or not mine or head[1].lower() not in mine[0]:
+        return False
+    theirs = [n for t in others for n in (t.name, *(t.parameters.get("properties") or ()))]
+    known = [
+        _met([name_words(n) for n in names], [head[2].lower()]) for names in (theirs, (focus.tool, *focus.arguments))
+    ]
+    return bool(known[0]) and not known[1]
 
 
 def _met(ways: Sequence[Sequence[str]], said: Sequence[str]) -> list[Sequence[str]]:
@@ -289,6 +349,8 @@ def _met(ways: Sequence[Sequence[str]], said: Sequence[str]) -> list[Sequence[st
 def _alike(word: str, said: str) -> bool:
     """Say whether a word that is said is a form of another: waive, waived; fee, fees."""
     stem = word[:-1] if len(word) > 4 and word[-1] in "esy" else word
+    if word.endswith("y") and said[len(stem) : len(stem) + 1] not in ("y", "i"):
+        return said == stem
     return said.startswith(stem) and len(said) - len(stem) <= (6 if len(stem) > 3 else 1)
 
 

@@ -20,7 +20,7 @@ from whilesim.world.attributes import singular
 from whilesim.world.dates import be_of_a_day, date_record, follow_status, may_lack, moment_of, tense_of
 from whilesim.world.kinds import Field, Kind, Row, is_number, kind_of_key, other_ends, partners, way_of
 from whilesim.world.model import WorldModel
-from whilesim.world.values import ISO, PERSONAL, Draw, fitted, key_of, person_of, price_of, set_apart, value_of
+from whilesim.world.values import ISO, PERSONAL, Draw, fitted, key_of, name_of, person_of, price_of, set_apart, value_of
 
 _OF_PERSONS = (*PERSONAL, "address", "street", "city", "zip", "unit", "state", "country")
 T = TypeVar("T")
@@ -98,6 +98,7 @@ class Store:
             record[owner.key or f"{owner.name}_id"] = above.get(owner.key, parent)
         if kind.name == model.party and not {"full_name", "name", "first_name"} & set(kind.fields):
             record["name"] = person["full_name"]
+        person |= {"holder": name_of(above)} if person and owner and owner.people and name_of(above) else {}
         for told in kind.fields.values():
             if told.name in record or (told.role in ("link", "links") and told.name not in given):
                 continue
@@ -110,7 +111,7 @@ class Store:
         set_apart(record, {n: f for n, f in kind.fields.items() if n not in given}, draw)
         if kind.name == model.party and kind.status and chance(0.8, *draw.at("usual")):
             record[kind.status] = next((o for o in kind.statuses if o.lower() == "active"), record[kind.status])
-        be_of_a_day(kind, record, given, draw)
+        be_of_a_day(model, kind, record, given, draw)
         agree(kind, record, above, draw)
         home, theirs = _home(kind), above.get(_home(owner)) if owner else None
         if isinstance(theirs, dict) and set(theirs) == set(record.get(home) or ()) and chance(0.7, *draw.at("home")):

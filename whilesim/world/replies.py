@@ -104,7 +104,9 @@ class Filler:
         of = str(found.get(self._kind.key) or of) if of[:1] in ("", ".") else of  # a row of a list, or what is in one
         rest = {f: v for f, v in found.items() if f not in shown or f == self._kind.key} if found is value else {}
         now = {n: self._now(n, s, found if n in found else rest, value) for n, s in shown.items()}
-        return {n: self.fill(s, now[n], n, of) for n, s in shown.items()}
+        known = self._kind.fields if self._kind.key and self._kind.key in found else {}
+        unsaid = {n for n in shown if now[n] is None and n in known} - {*(schema.get("required") or ())}
+        return {n: self.fill(s, now[n], n, of) for n, s in shown.items() if n not in unsaid or allows(s, None)}
 
     def _now(self, name: str, schema: Any, found: Row, value: Any) -> Any:
         """Return what a field of a reply holds: what the record has, what the call said, how the deed went."""

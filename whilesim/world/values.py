@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from functools import cache, lru_cache
@@ -26,7 +26,7 @@ from whilesim.world.kinds import ORDERED, Field, Kind, happened, is_number, part
 
 ISO = re.compile(r"\d{4}-\d\d-\d\d")
 _AHEAD = {"flight", "flights", "slot", "appointment", "availability", "time", "argument", "check_in", "check_out"}
-PERSONAL = ("first_name", "last_name", "full_name", "dob", "email", "phone", "username")
+PERSONAL = ("first_name", "last_name", "full_name", "dob", "email", "phone", "username", "holder")
 _ALNUM = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 
 
@@ -94,8 +94,14 @@ def _identity(draw: Draw) -> dict[str, str]:
     return {
         "first_name": first, "last_name": last, "full_name": f"{first} {last}", "name": f"{first} {last}",
         "username": "_".join([*handle, str(number)]), "email": f"{'.'.join(handle)}{number}@example.com",
-        "phone": _phone(lists, draw), "dob": born.date().isoformat(),
+        "phone": _phone(lists, draw), "dob": born.date().isoformat(), "holder": f"{first} {last}",
     }  # fmt: skip
+
+
+def name_of(record: Mapping[str, Any]) -> str:
+    """Return the name of the person that a record is of; empty where it says none."""
+    parts = " ".join(str(record[f]) for f in ("first_name", "last_name") if f in record)
+    return str(record.get("full_name") or record.get("name") or parts)
 
 
 @cache
@@ -217,7 +223,7 @@ def fitted(value: Any, told: Field, draw: Draw) -> Any:
     if "pattern" in told.schema and not allows(told.schema, value):
         day = datetime.fromisoformat(_date(replace(told, role="date"), draw))
         spelled = (f"{day:{form}}" for form in ("%Y-%m-%d", "%Y-%m", "%m/%Y", "%d.%m.%Y", "%m/%d/%Y"))
-        value = next((text for text in spelled if allows(told.schema, text)), value)
+        value = next((text for text in (*_countries({"country": value}), *spelled) if allows(told.schema, text)), value)
     return fit(value, told.schema, *draw.at(told.name))
 
 
@@ -256,7 +262,8 @@ def set_apart(values: dict[str, Any], told: Mapping[str, Field], draw: Draw) -> 
 
 def _plain_value(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:
     if told.role == "choice" and told.options:
-        return pick(told.options, *draw.at(told.name))
+        home = [c.lower() for c in _countries(person)] if role_of(told.name) == "country" else ()
+        return pick([o for o in told.options if o.lower() in home] or told.options, *draw.at(told.name))
     if told.role == "phone" and re.search(r"\d{3}", told.example):
         return imitate(told.example, *draw.at(told.name), keep="+")
     if draw.kind == "airport" and told.role == "city":
@@ -269,6 +276,11 @@ def _plain_value(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:
         return list(load_words("world_values")["apps"])
     make = _MAKERS.get(told.role)
     return make(told, draw) if make else _words(told, draw, person)
+
+
+def _countries(place: Mapping[str, Any]) -> Sequence[str]:
+    """Return the ways to write the country of an address."""
+    return list(load_words("world_values")["countries"].get(place.get("country"), ()))
 
 
 def _usual_range(told: Field, draw: Draw) -> list[int]:
@@ -344,6 +356,18 @@ def _date(told: Field, draw: Draw) -> str:
     return moment.isoformat(" ", "seconds") if told.role == "moment" else moment.date().isoformat()
 
 
+def _bank(draw: Draw) -> Sequence[str]:
+    banks = load_words("world_values")["banks"]
+    return list(banks.get(locale_lists(draw.locale)["code"]) or next(iter(banks.values())))
+
+
+def _iban(told: Field, draw: Draw) -> str:
+    """Draw the number of a bank account, its two check digits right (ISO 7064, MOD 97-10)."""
+    form = _bank(draw)[0]
+    number = imitate(form[4:], *draw.at(told.name))
+    return f"{form[:2]}{98 - int(''.join(str(int(c, 36)) for c in f'{number}{form[:2]}00')) % 97:02d}{number}"
+
+
 _MAKERS: dict[str, Callable[[Field, Draw], Any]] = {
     **dict.fromkeys(("date", "future", "moment", "expiry", "time"), _date),
     "switch": lambda f, d: pick(f.options or ("disabled", "enabled"), *d.at(f.name)),
@@ -360,6 +384,11 @@ _MAKERS: dict[str, Callable[[Field, Draw], Any]] = {
     "airport": lambda f, d: pick(_airports(), *d.at(f.name)),
     "model": lambda f, d: pick(load_words("world_values")["devices"], *d.at(f.name)),
     "place": lambda f, d: place_of(replace(d, kind=f"{d.kind}/{f.name}"))["city"],
-    "code": lambda f, d: "".join(pick(_ALNUM + _ALNUM.lower(), *d.at(f.name), n) for n in range(10)),
+    **dict.fromkeys(
+        ("code", "sent"), lambda f, d: "".join(pick(_ALNUM + _ALNUM.lower(), *d.at(f.name), n) for n in range(10))
+    ),
+    "iban": lambda f, d: imitate(f.example, *d.at(f.name)) if f.example else _iban(f, d),
+    "bic": lambda _f, d: _bank(d)[1],
+    "reference": lambda f, d: imitate(f.example or "REF-000000", *d.at(f.name)),
     "airline_code": lambda f, d: imitate(f.example or "HA100", *d.at(f.name)),
 }

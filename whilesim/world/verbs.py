@@ -40,7 +40,7 @@ def spoken_verb(tool: Tool) -> list[str]:
 @cache
 def deed_of_verb() -> dict[str, str]:
     """Return verb to deed; of a verb in several lists the first list counts."""
-    other = ("person", "nouns_too", "tail_nouns", "handoff")
+    other = ("person", "nouns_too", "tail_nouns", "handoff", "of_money")
     lists = [(deed, verbs) for deed, verbs in load_words("world_verbs").items() if deed not in other]
     return {str(verb): deed for deed, verbs in reversed(lists) for verb in verbs}
 

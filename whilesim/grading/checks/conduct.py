@@ -16,7 +16,7 @@ from zlib import compress
 from whilesim.chat.messages import Message
 from whilesim.core.jsontext import dumps
 from whilesim.core.templates import load_words
-from whilesim.core.text import shorten
+from whilesim.core.text import name_words, shorten, words
 from whilesim.grading.checks.calls import Call
 from whilesim.grading.checks.deeds import Deed, Toolbox
 from whilesim.grading.checks.findings import Finding
@@ -32,6 +32,7 @@ _DENSE = 12  # times that a text gets smaller which only repeats itself
 def check_calls(calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
     """Find calls of unknown tools, with arguments that do not fit, without answer, or repeated in vain."""
     fails: Counter[str] = Counter()
+    errors: dict[str, str] = {}
     done: dict[str, int] = {}
     for position, call in enumerate(calls):
         quote = shorten(f"{call.name} {call.call.arguments}", 200)
@@ -42,7 +43,9 @@ def check_calls(calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
             yield Finding("invalid_arguments", call.index, quote, reason)
         if call.reply is None:
             yield Finding("unanswered_call", call.index, quote, f"no reply to {call.name}")
-        fails[same] = fails[same] + 1 if call.failed else 0
+        error = re.sub(r"\d+", "", call.reply or "")  # another error is news, and no failure alike
+        fails[same] = 0 if not call.failed else fails[same] + 1 if errors.get(same, error) == error else 1
+        errors[same] = error
         if fails[same] == 3 and call.reply is not None:
             yield Finding("repeated_failing_call", call.index, quote, f"{call.name} failed the third time alike")
         if not call.failed and call.name in tools.writes:
@@ -129,26 +132,45 @@ def _known_runs(policy: str) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(words), frozenset(" ".join(words[i : i + _LEAK]) for i in range(len(words) - _LEAK + 1))
 
 
+def _asking(policy: str) -> list[str]:
+    lines = (x for x in re.split(r"(?<=[.!?])\s+|\n", policy) if pattern("conduct", "demand").search(x))
+    return [x for x in lines if pattern("conduct", "demand_act").search(x)]
+
+
+@lru_cache(maxsize=64)
+def named_acts(policy: str) -> frozenset[str]:
+    """Return the words of the rules that want a go-ahead, where all of them name the deed; empty where one is general."""
+    asking = _asking(policy)
+    named = all(pattern("conduct", "named").search(x) and not pattern("conduct", "general").search(x) for x in asking)
+    return frozenset(words(" ".join(asking))) if named else frozenset()
+
+
 @lru_cache(maxsize=64)
 def demanded(policy: str) -> str:
     """Return for which changes a policy wants a go-ahead: ``every``, ``costs``, or nothing."""
-    lines = (x for x in re.split(r"(?<=[.!?])\s+|\n", policy) if pattern("conduct", "demand").search(x))
-    asking = [x for x in lines if pattern("conduct", "demand_act").search(x)]
+    asking = _asking(policy)
     only = [pattern("conduct", "every").search(x) and pattern("conduct", "costs").search(x) for x in asking]
     return "" if not asking else "costs" if all(only) else "every"
 
 
 def check_confirmation(messages: Sequence[Message], calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
     """Find changes made before a go-ahead that the policy demands: ``acted_without_confirmation``."""
-    demand, agreed = demanded("\n".join(m.content or "" for m in messages if m.role == "system")), set()
+    policy = "\n".join(m.content or "" for m in messages if m.role == "system")
+    demand, named, agreed = demanded(policy), named_acts(policy), set()
     for position, call in enumerate(calls if demand else ()):
         deed, same = tools.deeds[call.name], (call.name, str(call.arguments))
-        if deed.tool.effect != "write" or (demand == "costs" and not _costs(deed)):
+        if deed.tool.effect != "write" or (demand == "costs" and not _costs(deed)) or not _named(call.name, named):
             continue
         if same not in agreed and (reason := _missing(messages, calls[:position], call)):
             yield Finding("acted_without_confirmation", call.index, call.call.arguments, f"{call.name} {reason}")
         else:
             agreed.add(same)
+
+
+def _named(tool: str, said: frozenset[str]) -> bool:
+    """Whether a word of the tool's name is said, or one for the same deed; true where no rule names its deed."""
+    ways = [next((g for g in load_words("oracle")["same"] if w in g), [w]) for w in name_words(tool) if len(w) > 2]
+    return not said or any(s.startswith(w[: max(4, len(w) - 1)]) for way in ways for w in way for s in said)
 
 
 def _costs(deed: Deed) -> bool:
