@@ -105,6 +105,22 @@ def test_what_the_record_shows_as_done_is_not_done_again(verb: str, status: str)
     assert bool(re.search(done, said)) is (f"{verb}_loan" not in called(trace)) is (verb != "dispatch")
 
 
+def test_a_plan_that_the_record_names_already_is_not_set_again() -> None:
+    text = {"type": "string"}
+    both = {"type": "object", "properties": {"loan_id": text, "shelf_id": text}, "required": ["loan_id", "shelf_id"]}
+    tools = parse_tools([GET_LOAN, {"name": "change_shelf", "description": "Change the shelf.", "parameters": both}])
+    card = replace(
+        CARD,
+        goal="You want to change the shelf.",
+        opening="Please change the shelf of loan LN4471. The new shelf id is S77120.",
+    )
+    world = Shelf()
+    world.shown = '{"loan_id": "LN4471", "shelf_id": "S77120"}'
+    assert "change_shelf" not in called(talk(world, card, tools=tools))
+    world.shown = '{"loan_id": "LN4471", "shelf_id": "S10001"}'
+    assert "change_shelf" in called(talk(world, card, tools=tools))
+
+
 def test_a_tool_that_keeps_failing_goes_to_a_person() -> None:
     trace = talk(Shelf(*[('{"error": "request timed out"}', True)] * 4))
     assert called(trace)[-1] == "call_librarian"

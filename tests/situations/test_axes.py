@@ -133,6 +133,12 @@ def test_values_that_nothing_acts_on_are_a_note() -> None:
     assert "the world_state axis has values of your own, frozen: they stand in rows" in note
 
 
+@pytest.mark.parametrize("value", ["unhurried", "sure", "consistent"])
+def test_the_opposite_of_a_known_value_is_a_value_of_ones_own_and_no_slip(value: str) -> None:
+    space = default_space(CLAUSES, TOOLS, axes={"stance": ["ordinary", value]})
+    assert f"values of your own, {value}" in space.notes[0]
+
+
 def test_one_tool_is_a_note() -> None:
     space = default_space(CLAUSES, TOOLS[:1])
     assert space.notes == ("the tool axis has the one value 'get_order': it covers nothing by itself.",)
@@ -146,6 +152,13 @@ def test_one_tool_is_a_note() -> None:
         ({"channel": "chat"}, "axis 'channel' was given 'chat', but needs a list of words"),
         ({"channel": ["chat", 3]}, "needs a list of words"),
         ({"channel": ["chat", "chat"]}, "axis 'channel' has the value 'chat' twice. Name each value once"),
+        (
+            {"channel": 3},
+            r"axis 'channel' was given 3, but needs a list of words\. Type 'channel': \['one', 'another'\]",
+        ),
+        ({"channel": {"chat", "email"}}, "needs a list of words"),
+        ({3: ["chat", "email"]}, r"axes=\{3: .* is no mapping from names\. Type axes="),
+        (["channel"], "is no mapping from names"),
         ({"chanel": None}, "removes an axis that is not there. Type one of"),
         ({"tool": ["get_order", "get_oder"]}, "axis 'tool' has the value 'get_oder', which is no tool. Type some of"),
         ({"stance": ["upset", "ordinry"]}, r"axis 'stance' has the value 'ordinry'\. Did you mean 'ordinary'\?"),

@@ -137,6 +137,44 @@ def test_a_numbered_heading_above_bullets_needs_none_before_it():
     assert texts(parse_policy(steps))[1] == "Check the owner's name: by phone"
 
 
+RULES = "Only the employee may ask about their own record. After two failed attempts, stop and hand over to the duty desk. Members pay 10 euros for a second card."
+
+
+@pytest.mark.parametrize(
+    ("heading", "meta"),
+    [(h, False) for h in ("About refunds", "Scope of refunds", "Roles and limits", "Background checks", "Identity")]
+    + [(h, False) for h in ("2. Who you are talking to", "Purpose of the visit", "Goal bonuses", "角色与限制")]
+    + [
+        (h, True)
+        for h in ("About", "Scope of this policy", "5. About the desk", "🎯 Role & Objective", "Your identity")
+    ]
+    + [
+        (h, True)
+        for h in ("Who you are", "Version: 2024-01", "About our team and its goals", "Article 1 – Definitions")
+    ],
+)
+def test_only_a_heading_of_the_agent_or_the_document_alone_takes_rules_for_facts(heading, meta):
+    policy = parse_policy(f"# Policy\n\n## {heading}\n\n{RULES}\n\nNever name a salary.")
+    assert len(policy.clauses) == (1 if meta else 4)
+
+
+@pytest.mark.parametrize(
+    ("lead", "facts"),
+    [
+        ("Every room has one of three tiers, shown on the booking:", False),
+        ("Each plan includes 2 levels:", False),
+        ("Jede Buchung hat eine von drei Stufen:", False),
+        ("Every room has a tier:", True),
+        ("Each profile contains:", True),
+    ],
+)
+def test_a_choice_of_variants_is_no_list_of_attributes(lead, facts):
+    text = (
+        "# P\n\n{}\n- Flexible: full refund up to 24 hours before arrival\n- Strict: 50% up to 30 days before arrival"
+    )
+    assert len(parse_policy(text.format(lead)).clauses) == (0 if facts else 2)
+
+
 def test_an_exception_stays_with_its_rule():
     text = "Returns are accepted within 30 days. Except for food, which cannot be returned.\n\nNever refund cash."
     assert texts(parse_policy(text)) == [

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +254,8 @@ ERRORS = [
     ([{"name": "x", "parameters": "{}"}], "schema of its arguments is '{}'"),
     ([{"name": "x", "parameters": [{"type": "string"}]}], "without a 'name'"),
     ([{"name": "x", "effect": "delete"}], "effect 'delete' is not known. Type 'read'"),
+    ([{"name": "x", "input_shema": SCHEMA}], "tool 'x' has 'input_shema', which is no key of a tool. Did you mean 'input_schema'"),
+    ([{"type": "function", "function": {"name": "x", "paramters": SCHEMA}}], "'paramters', which is no key .* Did you mean 'parameters'"),
     ({"openapi": "3.1.0", "paths": {}}, "no operation under 'paths'"),
 ]  # fmt: skip
 
@@ -267,6 +272,33 @@ def test_a_schema_nested_beyond_all_reason_is_refused():
         schema = {"type": "array", "items": schema}
     with pytest.raises(InputError, match="nested too deeply"):
         parse_tools([{"name": "x", "parameters": {"type": "object", "properties": {"a": schema}}}])
+
+
+@pytest.mark.parametrize("pattern", ["^[[A-Z]-]{3}$", "a{99999999999}", "(?<x>a)", "(" * 5_000 + ")" * 5_000])
+def test_a_pattern_that_python_cannot_read_or_doubts_is_left_out_aloud(pattern):
+    properties = {
+        "a": {"type": "string", "pattern": pattern},
+        "b": {"type": "object", "patternProperties": {pattern: {}}},
+    }
+    tool = one([{"name": "x", "parameters": {"type": "object", "properties": properties}}])
+    assert tool.parameters["properties"] == {"a": {"type": "string"}, "b": {"type": "object", "patternProperties": {}}}
+    assert all("cannot be read here" in note for note in tool.notes)
+
+
+def test_of_two_faults_of_a_schema_the_same_one_is_told_in_every_run():
+    code = (
+        "from whilesim.situations.tools import parse_tools\n"
+        "schema = {'type': 'object', 'properties': {'a': {'type': 'array', 'items': 5, 'minItems': 'x'}, 'b': 5}, 'required': 5}\n"
+        "try: parse_tools([{'name': 'x', 'parameters': schema}])\n"
+        "except ValueError as error: print(error)"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in "124"
+    }
+    assert len(told) == 1
 
 
 def test_effects_can_be_set_and_a_wrong_name_is_refused():
@@ -286,6 +318,9 @@ def test_a_file_is_read_by_its_content(tmp_path: Path, name, text):
 def test_a_file_that_is_not_there_is_named(tmp_path: Path):
     with pytest.raises(InputError, match=r"nothing.json' is not there"):
         read_tools(tmp_path / "nothing.json")
+    (tmp_path / "bad.py").write_text("def broken(x: int:\n    pass\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"tools file 'bad\.py' is no Python: .*bad\.py, line 1.*Mend it there"):
+        parse_tools(tmp_path / "bad.py")
 
 
 def test_yaml_dates_and_keys_become_json():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import sys
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, TypedDict
 
 import pytest
 from pydantic import BaseModel, Field
@@ -176,6 +177,118 @@ def test_source_is_read_without_importing_it():
     assert properties["tags"]["type"] == ["array", "null"]
     assert tool.parameters["required"] == ["box"]
     assert "a_package_that_does_not_exist" not in sys.modules
+
+
+TYPES = '''
+ORDER_ID = r"^OR\\d{5}$"
+MOST = 3
+Kind = Literal["a", "b"]
+Employee: TypeAlias = Annotated[str, Field(pattern=ORDER_ID)]
+Uid = NewType("Uid", str)
+class Color(str, Enum):
+    RED = "red"
+    BLUE = "blue"
+class Line(TypedDict, total=False):
+    amount: Annotated[float, Field(gt=0)]
+    again: list["Line"]
+@dataclass
+class Claim:
+    lines: list[Line]
+    note: str | None = None
+    tags: list[str] = field(default_factory=list)
+class Base(BaseModel):
+    count: ClassVar[int] = 0
+    iban: str = Field(min_length=15, pattern=r"^[A-Z]{2}")
+class Account(Base):
+    holder: NotRequired[str]
+    codes: list[str] = Field(max_length=MOST)
+
+def send_claim(kind: Kind, employee: Employee, uid: Uid, color: Color, claim: Claim, account: "Account", page: int = Field(ge=-1, description="Which page"), size: int = Field(default=3)) -> list[Claim]:
+    """Send a claim."""
+'''
+
+
+def test_types_that_a_file_defines_are_read_from_it_and_none_is_executed():
+    tool = one(TYPES)
+    line = {"type": "object", "properties": {"amount": {"type": "number", "exclusiveMinimum": 0}, "again": {"type": "array", "items": {"type": "object"}}}, "required": []}  # fmt: skip
+    claim = {
+        "type": "object",
+        "properties": {"lines": {"type": "array", "items": line}, "note": {"type": ["string", "null"]}, "tags": {"type": "array", "items": {"type": "string"}}},
+        "required": ["lines"],
+    }  # fmt: skip
+    assert tool.parameters["properties"] == {
+        "kind": {"type": "string", "enum": ["a", "b"]},
+        "employee": {"type": "string", "pattern": r"^OR\d{5}$"},
+        "uid": {"type": "string"},
+        "color": {"type": "string", "enum": ["red", "blue"]},
+        "claim": claim,
+        "account": {
+            "type": "object",
+            "properties": {
+                "iban": {"type": "string", "minLength": 15, "pattern": "^[A-Z]{2}"},
+                "holder": {"type": "string"},
+                "codes": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
+            },
+            "required": ["iban", "codes"],
+        },
+        "page": {"type": "integer", "minimum": -1, "description": "Which page"},
+        "size": {"type": "integer", "default": 3},
+    }
+    assert tool.parameters["required"] == ["kind", "employee", "uid", "color", "claim", "account", "page"]
+    assert tool.returns == {"type": "array", "items": claim}
+    assert tool.notes == ("'Line' contains itself: cut at its second level",)
+
+
+def test_a_type_that_is_not_read_is_noted_and_a_docstring_may_tell_it():
+    tool = one("""
+class Level(Enum):
+    LOW = auto()
+
+def find(mail: EmailStr, level: Level, code: Annotated[str, Field(pattern=make(), max_length=3)], box: Box, anything: Any, plain=1) -> Reply:
+    '''Find it.
+
+    Args:
+        box (dict): What to find.
+    '''
+""")
+    properties = tool.parameters["properties"]
+    assert (properties["mail"], properties["level"], properties["code"]) == ({}, {}, {"type": "string", "maxLength": 3})
+    assert properties["box"] == {"type": "object", "description": "What to find."}
+    names = ["EmailStr", "Level", "make()"]
+    assert tool.notes == tuple(f"type {name!r} is not read: any value is accepted there" for name in names)
+    assert tool.returns is None
+
+
+class Item(TypedDict):
+    """Pydantic refuses it below Python 3.12."""
+
+    sku: Annotated[str, Field(pattern="^S")]
+    amount: float
+
+
+@dataclasses.dataclass
+class Basket:
+    items: list[Item]
+    named: dict[str, Item] | None = None
+
+
+class Odd:
+    pass
+
+
+def test_a_typed_dict_anywhere_below_an_argument_is_read_and_what_is_not_is_noted():
+    def pay(basket: Any, item: Any, odd: Any) -> None:
+        """Pay it."""
+
+    pay.__annotations__ = {"basket": Basket, "item": Annotated[Optional[Item], "The item"], "odd": Odd, "return": Odd}  # noqa: UP045
+    tool = one(pay)
+    properties = tool.parameters["properties"]
+    assert properties["basket"]["properties"]["items"]["items"]["properties"]["sku"]["pattern"] == "^S"
+    assert properties["basket"]["properties"]["named"]["additionalProperties"]["required"] == ["sku", "amount"]
+    assert properties["basket"]["required"] == ["items"]
+    assert (properties["item"]["type"], properties["item"]["description"]) == (["object", "null"], "The item")
+    assert tool.notes == ("type 'Odd' is not read: any value is accepted there",)
+    assert tool.returns is None
 
 
 def test_decorated_functions_are_the_tools_and_say_their_names_and_effects():

@@ -11,7 +11,7 @@ do with each other, the customer has two needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import prod
@@ -91,12 +91,14 @@ def default_space(
         InputError: An axis has no value, one value, or one value twice; a clause or a tool is
             not among those given; a rule names an axis that is not there.
     """
+    if not isinstance(axes or {}, Mapping) or not all(isinstance(name, str) for name in axes or ()):
+        raise InputError(f"axes={axes!r} is no mapping from names. Type axes={{'channel': ['chat', 'email']}}.")
     fixed = {"clause": tuple(clauses) or (NO_CLAUSE,), "tool": tuple(tool.name for tool in tools)}
     values: dict[str, tuple[str, ...]] = {**fixed, **PLAYED}
     for name, given in (axes or {}).items():
-        if name not in values and (near := get_close_matches(name, values, cutoff=0.8)):
+        if name not in values and (near := _misspelt(name, values)):
             raise InputError(
-                f"axes names {name!r}, which is no axis yet. Did you mean {near[0]!r}? Else call it otherwise."
+                f"axes names {name!r}, which is no axis yet. Did you mean {near!r}? Else call it otherwise."
             )
         if given is not None:
             values[name] = _checked(name, given, fixed.get(name))
@@ -177,8 +179,8 @@ def require_axes(rule: Rule, names: Mapping[str, Sequence[str]]) -> None:
 
 def _checked(name: str, given: Sequence[str], known: tuple[str, ...] | None) -> tuple[str, ...]:
     """Return the values that a user gave an axis, or say what is wrong with them."""
-    values = tuple(given)
-    if isinstance(given, str) or not all(isinstance(value, str) and value for value in values):
+    values = tuple(given) if isinstance(given, Iterable) and not isinstance(given, (str, Set)) else (None,)
+    if not all(isinstance(value, str) and value for value in values):
         msg = f"axis {name!r} was given {given!r}, but needs a list of words. Type {name!r}: ['one', 'another']."
         raise InputError(msg)
     if len(values) < 2:
@@ -191,10 +193,16 @@ def _checked(name: str, given: Sequence[str], known: tuple[str, ...] | None) -> 
     if strange := [value for value in values if known is not None and value not in known]:
         raise InputError(f"axis {name!r} has the value {strange[0]!r}, which is no {name}. Type some of {known}.")
     for value in (v for v in values if v not in PLAYED.get(name, values)):
-        if near := get_close_matches(value, PLAYED[name], n=1, cutoff=0.8):
-            msg = f"axis {name!r} has the value {value!r}. Did you mean {near[0]!r}? Else call it otherwise."
+        if near := _misspelt(value, PLAYED[name]):
+            msg = f"axis {name!r} has the value {value!r}. Did you mean {near!r}? Else call it otherwise."
             raise InputError(msg)
     return values
+
+
+def _misspelt(word: str, known: Iterable[str]) -> str:
+    """Return the known word that this one is a slip of; a syllable before it makes another: 'unhurried'."""
+    near = get_close_matches(word, [k for k in known if not (word.endswith(k) or k.endswith(word))], n=1, cutoff=0.85)
+    return near[0] if near else ""
 
 
 def _notes(name: str, values: Sequence[str]) -> Iterator[str]:

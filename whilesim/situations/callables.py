@@ -13,15 +13,16 @@ import re
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from types import UnionType
 from typing import Any
 
 from whilesim.core.errors import InputError
 from whilesim.core.text import shorten
-from whilesim.situations.annotations import annotation_schema, last_name, type_schema
+from whilesim.situations.annotations import annotation_schema, definitions, field_schema, known, last_name, type_schema
 from whilesim.situations.dialects import Draft
 from whilesim.situations.docstrings import Docstring, read_docstring
-from whilesim.situations.schemas import Schema
+from whilesim.situations.schemas import Schema, mapping, plain_schema
 
 _CONTEXTS = frozenset({"ctx", "context", "tool_context", "run_context", "callback_context", "run_manager"})
 _INJECTED_TYPE = re.compile(
@@ -82,7 +83,7 @@ def _draft_function(function: Any) -> Draft:
             schema = type_schema(hint) or {} if isinstance(hint, str) else _hinted(hint)
             places.append(place.replace(annotation=schema))
     doc = read_docstring(inner.__doc__, [place.name for place in places])
-    reply = {} if isinstance(hints.get("return"), str) else _hinted(hints.get("return", Any))
+    reply = {} if isinstance(hints.get("return"), str) else known(_hinted(hints.get("return", Any)))
     name = getattr(function, "__name__", inner.__name__)
     return _assemble(Draft(name=name, description=doc.description, original=function), doc, places, reply)
 
@@ -93,16 +94,39 @@ def _injected(name: str, annotation: str) -> bool:
     return name in ("self", "cls") or (name in _CONTEXTS and vague) or _INJECTED_TYPE.search(annotation) is not None
 
 
-def _hinted(hint: Any) -> Schema:
-    """Return the schema of a type hint, by pydantic; an empty one, which accepts anything, where it has none."""
+def _hinted(hint: Any, inside: tuple[Any, ...] = ()) -> Schema:
+    """Return the schema of a type hint, by pydantic or else by hand; ``inside`` are the hints around it."""
     from pydantic import PydanticUserError, TypeAdapter
 
     try:
         schema = dict(TypeAdapter(hint).json_schema())
     except (PydanticUserError, TypeError, AttributeError):
-        return {}
+        schema = {"$ref": getattr(hint, "__name__", str(hint))}  # leads nowhere, and is noted as such
+        with suppress(NameError):  # a name inside that cannot be looked up
+            schema = ({} if hint in inside else _by_hand(hint, (*inside, hint))) or schema
     said = [text for text in getattr(hint, "__metadata__", ()) if isinstance(text, str)]
     return {"description": said[0], **schema} if said else schema
+
+
+def _by_hand(hint: Any, inside: tuple[Any, ...]) -> Schema:
+    """Return what pydantic refuses: a typing.TypedDict before Python 3.12, and what holds one; else nothing."""
+
+    def part(inner: Any) -> Schema:
+        schema = _hinted(inner, inside)
+        return plain_schema(schema, where=str(inner))[0] if "$defs" in schema else schema
+
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if typing.is_typeddict(hint) or (is_dataclass(hint) and isinstance(hint, type)):
+        hints = typing.get_type_hints(hint, include_extras=True)
+        free = [f.name for f in fields(hint) if f.default is not f.default_factory] if is_dataclass(hint) else ()
+        required = [name for name in hints if name in getattr(hint, "__required_keys__", hints) and name not in free]
+        return {"type": "object", "properties": {name: part(h) for name, h in hints.items()}, "required": required}
+    if origin in (list, dict):
+        kind, inner = ("array", "items") if origin is list else ("object", "additionalProperties")
+        return {"type": kind, inner: part(parts[-1])}
+    if origin in (typing.Union, UnionType):
+        return {"anyOf": [part(inner) for inner in parts]}
+    return part(parts[0]) if origin is typing.Annotated or str(origin).endswith("Required") else {}
 
 
 def draft_source(text: str) -> Iterator[Any]:
@@ -114,13 +138,14 @@ def draft_source(text: str) -> Iterator[Any]:
     tree = ast.parse(text)
     if literals := [found for node in tree.body if (found := _literal_tools(node))]:
         return iter(literals)
+    types = definitions(tree)
     methods = [node for found in tree.body if isinstance(found, ast.ClassDef) for node in found.body]
     for body in (tree.body, methods):
         functions = [node for node in body if isinstance(node, _Definition) and node.name[0] != "_"]
         marked = [f for f in functions if any(_MARKS.search(ast.unparse(d)) for d in f.decorator_list)]
         told = [f for f in functions if ast.get_docstring(f)]
         if functions:
-            return map(_draft_definition, marked or told or functions)
+            return (_draft_definition(found, types) for found in marked or told or functions)
     return iter(())
 
 
@@ -133,13 +158,15 @@ def _literal_tools(node: ast.stmt) -> Any:
     return None
 
 
-def _draft_definition(found: _Definition) -> Draft:
+def _draft_definition(found: _Definition, types: Mapping[str, Schema]) -> Draft:
     args = found.args
     named = [*args.posonlyargs, *args.args, *args.kwonlyargs]
     without = len(named) - len(args.kwonlyargs) - len(args.defaults)
+    defaults = [*[None] * without, *args.defaults, *args.kw_defaults]
+    read = [field_schema(a.annotation, default) for a, default in zip(named, defaults, strict=True)]
     places = [
-        inspect.Parameter(a.arg, _KEYWORD, default=_default(default), annotation=annotation_schema(a.annotation))
-        for a, default in zip(named, [*[None] * without, *args.defaults, *args.kw_defaults], strict=True)
+        inspect.Parameter(a.arg, _KEYWORD, default=_default(default), annotation=schema)
+        for a, (schema, default) in zip(named, read, strict=True)
         if not _injected(a.arg, ast.unparse(a.annotation) if a.annotation else "")
     ]
     calls = [d for d in found.decorator_list if isinstance(d, ast.Call)]
@@ -151,8 +178,9 @@ def _draft_definition(found: _Definition) -> Draft:
         description=str(said.get("description_override") or said.get("description") or doc.description),
         effect=next((word for word in stated if word in ("read", "write", "handoff", "compute")), None),
         original=ast.unparse(found),
+        document={"$defs": types},
     )
-    return _assemble(draft, doc, places, annotation_schema(found.returns))
+    return _assemble(draft, doc, places, known(annotation_schema(found.returns), types))
 
 
 def _default(node: ast.expr | None) -> Any:
@@ -164,17 +192,19 @@ def _default(node: ast.expr | None) -> Any:
 
 def _assemble(draft: Draft, doc: Docstring, places: Sequence[inspect.Parameter], reply: Schema) -> Draft:
     """Put signature and docstring together; the docstring's types count where the signature has none."""
-    properties, definitions = {}, {}
+    properties, inner = {}, {}
+    own = mapping(draft.document).get("$defs", {})
     for place in places:
-        schema = place.annotation or type_schema(doc.types.get(place.name, "")) or {}
-        definitions.update(schema.get("$defs", {}))
+        plain = known(place.annotation, own)  # a docstring says more than a name that nobody can read
+        schema = place.annotation if plain else type_schema(doc.types.get(place.name, "")) or place.annotation
+        inner.update(schema.get("$defs", {}))
         about = {"description": doc.arguments[place.name]} if doc.arguments.get(place.name) else {}
-        plain = isinstance(place.default, (str, int, float, list, dict, type(None)))
-        properties[place.name] = {**about, **schema, **({"default": place.default} if plain else {})}
+        constant = isinstance(place.default, (str, int, float, list, dict, type(None)))
+        properties[place.name] = {**about, **schema, **({"default": place.default} if constant else {})}
     required = [place.name for place in places if place.default is place.empty]
     return replace(
         draft,
-        parameters={"type": "object", "properties": properties, "required": required, "$defs": definitions},
+        parameters={"type": "object", "properties": properties, "required": required, "$defs": inner},
         returns=reply if reply.keys() & {"properties", "enum", "items", "$ref"} else None,  # 'dict' alone says nothing
         examples=doc.examples,
     )

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from whilesim.core.errors import InputError
@@ -87,6 +88,8 @@ def _draft(source: Mapping[str, Any], original: Any) -> Draft:
         parameters = [{"required": k, **mapping(item)} for k, items in kinds for item in listed(items)]
     if parameters is None and "properties" in source:  # a bare schema with a title
         parameters = {key: value for key, value in source.items() if key not in ("name", "title", "description")}
+    elif parameters is None:
+        _refuse_misspelt(source)
     elif isinstance(parameters, Mapping) and isinstance(source.get("required"), list):
         bare = "properties" not in parameters and all(isinstance(v, Mapping) for v in parameters.values())
         parameters = {"type": "object", "properties": parameters} if bare else parameters
@@ -105,6 +108,15 @@ def _draft(source: Mapping[str, Any], original: Any) -> Draft:
         method=str(source.get("method") or "").upper(),
         original=original,
     )
+
+
+def _refuse_misspelt(source: Mapping[str, Any]) -> None:
+    """Raise InputError where a tool without arguments has them under a key that is a slip of the right one."""
+    for key in (k for k, v in source.items() if isinstance(k, str) and v and isinstance(v, (Mapping, list))):
+        if near := get_close_matches(key, _ARGUMENTS, n=1, cutoff=0.85):
+            raise InputError(
+                f"tool {_name(source)!r} has {key!r}, which is no key of a tool. Did you mean {near[0]!r}?"
+            )
 
 
 def _name(source: Mapping[str, Any]) -> str:

@@ -51,8 +51,14 @@ NO_LEAD = Lead("", "label")
 def role_of(heading: str) -> str:
     """Return the role that a heading or label gives to what follows, or an empty string."""
     text = re.sub(r"^[\W\d_]+", "", heading.replace("_", " "))
-    role = next((r for r in load_words("policy_shared")["roles"] if shared(f"roles.{r}").search(text)), "")
+    role = next((r for r in load_words("policy_shared")["roles"] if _gives(text, r)), "")
     return "handoff" if role in ("", "rules", "procedure") and unit(text).hands_off else role
+
+
+def _gives(heading: str, role: str) -> bool:
+    """Say whether a heading gives the role; only one that says nothing else is about the agent: 'Roles and limits'."""
+    left = shared(f"roles.{role}").sub("", heading)
+    return left != heading and not (role == "meta" and re.search(r"[^\W\d_]", shared("meta_beside").sub("", left)))
 
 
 def lead_of(said: Unit, above: Lead = NO_LEAD) -> Lead:

@@ -8,6 +8,7 @@ noted. Whatever is then still no JSON Schema is an error, never a guess.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
@@ -68,19 +69,20 @@ def plain_schema(source: Mapping[str, Any], *, where: str, document: Any = None)
         InputError: The result is no JSON Schema; names the place in it.
     """
     from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
 
     reader = _Reader([source] if document is None else [source, document])
     schema = reader.read(source, ())
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        place = ".".join(str(step) for step in error.path) or "the top"
-        why = f"{error.instance!r} is no type" if place.endswith("type") else shorten(error.message, 160)
+    faults = [
+        (".".join(str(step) for step in error.path) or "the top", error.message, error.instance)
+        for error in Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(schema)
+    ]
+    if faults:  # they come in the order of a set: the same one is told whatever the run
+        place, message, instance = min(faults, key=lambda fault: fault[:2])
+        why = f"{instance!r} is no type" if place.endswith("type") else shorten(message, 160)
         raise InputError(
             f"{where}: its schema is no JSON Schema: at {place}, {why}. Types are 'string', 'number', 'integer', "
             "'boolean', 'array', 'object' and 'null', and each argument is a mapping like {'type': 'string'}."
-        ) from error
+        )
     return schema, tuple(dict.fromkeys(reader.notes))
 
 
@@ -102,7 +104,8 @@ class _Reader:
             if key in _DROPPED or (value is None and key not in ("default", "const")):
                 continue
             if key in _MAPS and isinstance(value, Mapping):
-                out[key] = {k: self.read(v, inside) for k, v in value.items() if v is not None}
+                kept = (k for k, v in value.items() if v is not None and (key == "properties" or self.readable(k)))
+                out[key] = {k: self.read(value[k], inside) for k in kept}
             elif key in _INNER and isinstance(value, list):
                 out["prefixItems" if key == "items" else key] = [self.read(v, inside) for v in value]
             else:
@@ -112,7 +115,8 @@ class _Reader:
     def follow(self, reference: str, inside: tuple[str, ...]) -> Schema:
         target = next((t for root in self.roots if (t := point(root, reference)) is not None), None)
         if target is None:
-            self.notes.append(f"reference {reference!r} leads nowhere: any value is accepted there")
+            told = f"reference {reference!r} leads nowhere" if "/" in reference else f"type {reference!r} is not read"
+            self.notes.append(f"{told}: any value is accepted there")
             return {}
         if reference in inside or self.left < 0:
             self.notes.append(f"{reference.rsplit('/', 1)[-1]!r} contains itself: cut at its second level")
@@ -126,12 +130,8 @@ class _Reader:
             out = {**known, **{k: v for k, v in out.items() if k != "type"}}
         elif isinstance(out.get("enum"), list) and all(isinstance(v, str) for v in out["enum"]):
             out = {"type": "string", **out}
-        pattern = out.get("pattern")
-        try:
-            re.compile(pattern if isinstance(pattern, str) else "")  # what is no text is refused later
-        except re.error as error:
-            told = f"pattern {out.pop('pattern')!r} cannot be read here ({error})"
-            self.notes.append(f"{told}: any text is accepted there")
+        if not self.readable(out.get("pattern")):
+            del out["pattern"]
         self.require(node, out)
         shown = [node[key] for key in ("example", "example_value") if node.get(key) is not None]
         if shown and "examples" not in out:
@@ -142,6 +142,17 @@ class _Reader:
         if out.get("default", 0) is None and not any(k in ("null", None) for k in types_of(out)):
             del out["default"]  # padding, as columnar files write it
         return out
+
+    def readable(self, pattern: Any) -> bool:
+        """Say whether Python reads a pattern without a word; what is no text is refused later."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                re.compile(pattern if isinstance(pattern, str) else "")
+        except (re.error, OverflowError, RecursionError, Warning) as error:
+            self.notes.append(f"pattern {shorten(pattern)!r} cannot be read here ({error}): any text is accepted there")
+            return False
+        return True
 
     def require(self, node: Mapping[str, Any], out: Schema) -> None:
         """Make ``required`` one list, from a list or from marks on the properties."""

@@ -6,6 +6,7 @@ docstrings, Python source from its syntax tree.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import re
@@ -104,7 +105,13 @@ def read_tools(path: str | os.PathLike[str]) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         msg = f"tools file {os.fspath(path)!r} cannot be read ({error}). Save it as text in UTF-8."
         raise InputError(msg) from error
-    return text if file.suffix == ".py" else read_text(text, where=f"tools file {file.name!r}")
+    if file.suffix != ".py":
+        return read_text(text, where=f"tools file {file.name!r}")
+    try:
+        ast.parse(text, file.name)
+    except (SyntaxError, ValueError) as error:
+        raise InputError(f"tools file {file.name!r} is no Python: {error}. Mend it there.") from error
+    return text
 
 
 def _drafts(source: Any, where: str) -> Iterator[Draft | Tool]:
@@ -148,7 +155,7 @@ def _tool(draft: Draft, own: str, known: Set[str]) -> Tool:
         examples=draft.examples or described_examples(draft.description),
         id_arguments=keys,
         original=draft.original,
-        notes=(*draft.notes, *notes),
+        notes=tuple(dict.fromkeys((*draft.notes, *notes))),
     )
 
 
