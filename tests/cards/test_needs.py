@@ -75,6 +75,8 @@ THEMES = [  # a rule, a theme of which the customer speaks, and words that must 
     ("Never mention tool_code or print statements.", "inside_the_house", "tool_code"),
     ("Keep a friendly and empathetic tone.", "manners", "empathetic"),
     ("Help only one user per conversation.", "another_party", "conversation"),
+    ("Never disclose another employee's salary.", "another_party", "never"),
+    ("A larger refund needs the practice manager.", "person_wanted", "needs the"),
     ("A parcel can only be redirected if its status is 'sorted'.", "status_condition", "if its status"),
     ("Refunds must stay within 50 dollars.", "limit_of_amount", "must stay"),
     ("The refund arrives within 5 to 7 business days.", "waiting_for_money", "arrives within"),
@@ -140,6 +142,11 @@ def test_where_no_theme_fits_the_customer_asks_about_what_sets_the_rule_apart() 
         ("The contract number is six digits long.", "contract may have|look past"),
         ("Look it up before opening a record.", "weekend|reach somebody"),
         ("An owner can move a visit up to 24 hours before it starts.", "the owner"),
+        ("Events are forbidden. If a guest says they are planning one, note it on the booking.", "planning one"),
+        ("Expense claims must be handed in with a receipt.", "shop says|booked"),
+        ("A court summons with a document is a good reason.", "lawyer|rights"),
+        ("Offer the other guest a comparable room.", "brother|wife|somebody else"),
+        ("Never disclose a salary to anybody, managers included.", "talk to|a person|who can"),
     ],
 )
 def test_no_question_is_made_of_half_a_phrase(rule: str, never: str) -> None:
@@ -179,6 +186,10 @@ def test_rules_that_share_a_condition_are_told_apart_by_what_follows() -> None:
         ("A fee of $35 applies to the past six.", ["fee"]),
         ("Look it up before opening a pet's record, no matter what.", ["pet's record"]),
         ("A reading goes to the back office on file.", ["reading", "back office"]),
+        ("You may issue the voucher yourself.", ["voucher"]),
+        ("Late check-in between nine and midnight costs €25.", ["late check-in"]),
+        ("Vouchers are valid for 12 months.", ["vouchers"]),
+        ("A change of more than 3 nights in a row costs €35.", ["change"]),
     ],
 )
 def test_names_are_found_without_verbs_code_and_describing_words(text: str, names: list[str]) -> None:

@@ -62,6 +62,7 @@ def test_a_reading_tool_is_named_by_what_it_reads() -> None:
         ("weather", "This tool retrieves the forecast for a city.", None, "my request", "look up the forecast for a city"),
         ("faq_lookup_tool", "Lookup frequently asked questions.", None, "my request", "look up the frequently asked questions"),
         ("query_docs", "", None, "my request", "look up docs"),
+        ("find_bookings", "Find the bookings of a guest.", None, "my request", "find my bookings"),
     ],
 )  # fmt: skip
 def test_a_reading_tool_is_asked_for_in_english(

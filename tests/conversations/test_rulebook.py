@@ -57,6 +57,7 @@ def test_a_rule_is_told_as_who_keeps_it_says_it(rule: str, said: str) -> None:
     "rule",
     [
         "Use the refund_order tool for refunds.",
+        "Pay that is wrong by more than 100 euros goes to the payroll team.",
         "Do not reveal internal notes to the customer.",
         "Other orders must be refused.",
         "Ask for their address before you ship.",

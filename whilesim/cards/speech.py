@@ -31,7 +31,8 @@ def as_me(text: str) -> str:
             return f"{before}me{after}"
         return f"{before}I{' ' + first_person(after.strip()) if after else ''}"
 
-    return party.sub(swap, text)
+    mine = r"\b(?:(?:the|any|all) (?P<of>\w+ )?)?(?P<what>\w+s|history|record|profile) of me\b"
+    return re.sub(mine, lambda m: f"my {m['of'] or ''}{m['what']}", party.sub(swap, text))
 
 
 def _acts(match: re.Match[str], text: str) -> bool:
@@ -144,7 +145,9 @@ def names_in(text: str, language: str = "en") -> tuple[str, ...]:
     text = re.sub(r"`[^`]*`|\b\w+_\w+\b(?:\([^)]*\))?|\b[A-Z]{2,}(?:[ ,.]+[A-Z]{2,}){2,}", ".", text)
     text = re.sub(rf"\b(?:{'|'.join(word_set('idioms'))})\b", ".", text, flags=re.I)
     text = re.sub(r"\bcosts?(?= (?:about |only |up to )?(?:[$€£]|\d|half|twice|nothing))", ".", text)
-    kinds = rf"\b({'|'.join(word_set('of_names'))})s? of (?:the |an? |my |their )?(?=[a-z]{{3}})"
+    kinds = (
+        rf"\b({'|'.join(word_set('of_names'))})s? of (?:the |an? |my |their )?(?!more|less|over|under)(?=[a-z]{{3}})"
+    )
     text = re.sub(kinds, r"\1-of-", text, flags=re.I)
     for part in _BREAK.split(text):
         run: list[str] = []
