@@ -84,8 +84,7 @@ def choose_candidates(vectors: Vectors, groups: Sequence[int]) -> Indices:
     """
     unit = _unit(vectors) if len(vectors) else np.empty((0, 1))
     if len(groups) != len(unit):
-        msg = f"{len(groups)} groups were given for {len(unit)} vectors. Give each vector its group."
-        raise InputError(msg)
+        raise InputError(f"{len(groups)} groups were given for {len(unit)} vectors. Give each vector its group.")
     members: dict[int, list[int]] = {}
     for index, group in enumerate(groups):
         members.setdefault(group, []).append(index)

@@ -163,8 +163,7 @@ class Journal:
         old: Any = manifest.get("fingerprint")
         new = loads(dumps(fingerprint))
         if old is None and played:
-            msg = f"{os.fspath(folder)!r} holds rows, but not what decided them. Choose another run_dir."
-            raise InputError(msg)
+            raise InputError(f"{os.fspath(folder)!r} holds rows, but not what decided them. Choose another run_dir.")
         if not played:  # what another run left there decides nothing
             _write_json(folder / "manifest.json", {**manifest, "fingerprint": new})
         elif old != new:
@@ -234,8 +233,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         return {}
     found = parse_object(path.read_text(encoding="utf-8"))
     if found is None:
-        msg = f"{os.fspath(path)!r} is no JSON object. Restore it, or choose another run_dir."
-        raise InputError(msg)
+        raise InputError(f"{os.fspath(path)!r} is no JSON object. Restore it, or choose another run_dir.")
     return found
 
 

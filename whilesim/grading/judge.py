@@ -152,8 +152,7 @@ class _Reply(BaseModel, extra="forbid"):
 def _check_names(wanted: Sequence[str], found: Iterable[str]) -> None:
     missing, unknown = set(wanted) - set(found), set(found) - set(wanted)
     if missing or unknown:
-        msg = f"'scores' must hold {list(wanted)}; missing {sorted(missing)}, unknown {sorted(unknown)}"
-        raise ValueError(msg)
+        raise ValueError(f"'scores' must hold {list(wanted)}; missing {sorted(missing)}, unknown {sorted(unknown)}")
 
 
 def _unwrapped(answer: str) -> Any:

@@ -115,8 +115,7 @@ def read_rubric(source: str | os.PathLike[str] | Sequence[Any] | Mapping[str, An
     if isinstance(source, Sequence) and not isinstance(source, bytes):
         source = {"criteria": list(source)}
     if not isinstance(source, Mapping):
-        msg = f"a rubric cannot be read from {type(source).__name__}: give a text, list, mapping or path."
-        raise InputError(msg)
+        raise InputError(f"a rubric cannot be read from {type(source).__name__}: give a text, list, mapping or path.")
     return _build(source)
 
 

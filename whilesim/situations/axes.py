@@ -194,8 +194,7 @@ def _checked(name: str, given: Sequence[str], known: tuple[str, ...] | None) -> 
         raise InputError(f"axis {name!r} has the value {strange[0]!r}, which is no {name}. Type some of {known}.")
     for value in (v for v in values if v not in PLAYED.get(name, values)):
         if near := _misspelt(value, PLAYED[name]):
-            msg = f"axis {name!r} has the value {value!r}. Did you mean {near!r}? Else call it otherwise."
-            raise InputError(msg)
+            raise InputError(f"axis {name!r} has the value {value!r}. Did you mean {near!r}? Else call it otherwise.")
     return values
 
 

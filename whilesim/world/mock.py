@@ -211,8 +211,7 @@ def _set_up(shelf: Shelf, values: dict[str, str], agent: Sequence[Tool], seed: i
     """Bring about the situation: its focus, its faults, and the older reply of a stale read."""
     model = shelf.model
     if not agent:
-        msg = "a world needs at least one tool, and none was given. Type: MockWorld(tools=[...])"
-        raise InputError(msg)
+        raise InputError("a world needs at least one tool, and none was given. Type: MockWorld(tools=[...])")
     if values.get("tool", agent[0].name) not in model.deeds:
         msg = f"the situation's tool is {values['tool']!r}, and no such tool was given. Use one of: {', '.join(t.name for t in agent)}."
         raise InputError(msg)

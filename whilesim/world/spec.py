@@ -71,6 +71,5 @@ class WorldSpec:
         known = {f.name for f in fields(cls)}
         if not isinstance(found, Mapping) or not set(found) <= known | {"guessed"}:
             told = ", ".join(map(repr, sorted(set(found) - known))) if isinstance(found, Mapping) else repr(found)
-            msg = f"{os.fspath(path)} holds {told}, which no world has. Use: {', '.join(sorted(known))}."
-            raise InputError(msg)
+            raise InputError(f"{os.fspath(path)} holds {told}, which no world has. Use: {', '.join(sorted(known))}.")
         return cls(**{key: value for key, value in found.items() if key in known and value is not None})
