@@ -284,6 +284,7 @@ def test_two_calls_with_one_id_have_a_reply_each():
         (("Hi.", "lam", "What?", "lam", "I do not understand.", "lam"), 1),
         (("Hi.", "はい", "Why?", "はい", "What?", "はい"), 1),
         (("Is it paid?", "Yes", "And shipped?", "Yes"), 0),
+        (("Hi.", "Your order id?", "What?", "Your order id?", "Hm.", "Your order id?"), 0),
         (("Hi.", "x" * 200_000), 1),
         (("Hi.", "I can help. " * 400), 1),
         (("Hi.", "Yes.", "And now?", "Yes."), 0),

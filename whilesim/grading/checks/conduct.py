@@ -88,7 +88,8 @@ def check_words(messages: Sequence[Message], tools: Toolbox) -> Iterator[Finding
             continue
         if not text and not message.tool_calls:
             yield Finding("empty_reply", index, "", "neither words nor a call")
-        alike = mute and text != "" and told.count(text) > 1  # the third time, whatever was asked
+        word = 0 < len(text) < 12 and " " not in text  # a whole question may have to be asked again
+        alike = word and mute and told.count(text) > 1  # the third time, whatever was said
         if alike or len(text) > 400 + _DENSE * len(compress(text.encode("utf-8", "replace"))):
             yield Finding("empty_reply", index, text[:80], "says one thing over and over")
         told.append(text)
