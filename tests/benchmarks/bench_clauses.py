@@ -125,7 +125,9 @@ def measure_own(name: str, cases: list[dict[str, Any]], show: str) -> None:
 def print_first_sight() -> None:
     """Sum up what was found of the blind policies before anything was mended for them."""
     rounds = yaml.safe_load((OWN / "first_sight.yaml").read_text(encoding="utf-8"))
-    sums = {key: [sum(pair) for pair in zip(*(r[key] for r in rounds), strict=True)] for key in rounds[0] if key != "round"}
+    sums = {
+        key: [sum(pair) for pair in zip(*(r[key] for r in rounds), strict=True)] for key in rounds[0] if key != "round"
+    }
     told = ", ".join(f"{key.replace('_', ' ')} {a}/{b} ({a / b:.0%})" for key, (a, b) in sums.items())
     print(f"blind, at first sight, all {len(rounds)} rounds: {told}")
 
