@@ -6,14 +6,12 @@ Without a writer or a policy model nothing is sent anywhere, and a plan takes se
 from __future__ import annotations
 
 import inspect
-import operator
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -203,12 +201,9 @@ def whole_number(name: str, value: Any, least: int = 1, told: str = _NOTHING, mo
     Raises:
         InputError: It is none; the message is the argument with its value, and ``told``.
     """
-    found: int | None = None
-    with suppress(TypeError):
-        found = None if isinstance(value, bool) else operator.index(value)
-    if found is None or not least <= found <= most:
+    if not isinstance(value, Integral) or isinstance(value, bool) or not least <= value <= most:
         raise InputError(f"{name}={value!r:.60} {told}.")
-    return found
+    return int(value)
 
 
 def near(name: str, known: Iterable[str], least: float = 0.6) -> str:
