@@ -201,9 +201,10 @@ def whole_number(name: str, value: Any, least: int = 1, told: str = _NOTHING, mo
     Raises:
         InputError: It is none; the message is the argument with its value, and ``told``.
     """
-    if not isinstance(value, Integral) or isinstance(value, bool) or not least <= value <= most:
+    found = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    if found is None or not least <= found <= most:
         raise InputError(f"{name}={value!r:.60} {told}.")
-    return int(value)
+    return found
 
 
 def near(name: str, known: Iterable[str], least: float = 0.6) -> str:
