@@ -337,3 +337,35 @@ def test_a_call_fails_alike_when_its_error_is_the_same(replies, found):
     messages = [*talk("Where is W5512?"), *(m for r in replies for m in call("get_order", r, order_id="W5512"))]
     failing = [f for f in run_checks(read_messages(messages), tools) if f.check == "repeated_failing_call"]
     assert len(failing) == found
+
+
+@pytest.mark.parametrize(
+    ("policy", "found"),
+    [
+        ("Get explicit confirmation from the customer before:\n- cancelling an order\n- issuing a refund", True),
+        ("Obtain explicit confirmation before irreversible operations.", True),
+        ("Before you cancel an order, get the customer's explicit confirmation.", True),
+        ("Before you change a booking, get the customer's explicit confirmation.", True),
+    ],
+)
+def test_a_rule_that_names_no_tool_of_ours_asks_for_every_change(policy, found):
+    cancel = {
+        "name": "cancel_order",
+        "description": "Cancel an order.",
+        "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}},
+    }
+    said = [
+        {"role": "system", "content": policy},
+        {"role": "user", "content": "Cancel order W5512."},
+        *call("cancel_order", "{}", order_id="W5512"),
+    ]
+    assert ("acted_without_confirmation" in {f.check for f in run_checks(said, tools=[cancel])}) is found
+
+
+@pytest.mark.parametrize(
+    "errors", [["timeout a3f", "timeout b71", "timeout c90"], ["busy", "late", "busy", "late", "busy"]]
+)
+def test_a_call_that_fails_alike_three_times_is_found_whatever_stands_between(errors):
+    turns = [call("get_plan", json.dumps({"error": e}), plan_id="P1") for e in errors]
+    said = [{"role": "user", "content": "Look at plan P1."}, *(m for turn in turns for m in turn)]
+    assert "repeated_failing_call" in {f.check for f in run_checks(said)}

@@ -73,7 +73,7 @@ def test_first_and_last_are_the_ends_of_one_thing_and_asked_for_in_order() -> No
 
 
 PROOFS = {
-    "date_of_birth": DAY, "pin": {"type": "string", "pattern": r"^\d{4}$"}, "postcode": TEXT, "favourite_colour": TEXT,
+    "date_of_birth": DAY, "pin": {"type": "string", "pattern": r"^\d{4}$"}, "postcode": TEXT,
 }  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def desk(verb: str, *, one_time: str = "one_time_code", **proof: Any) -> list[To
 @pytest.mark.parametrize("verb", ["verify", "authenticate", "check"])
 @pytest.mark.parametrize("name", [*PROOFS])
 def test_what_an_identity_reader_takes_is_known_on_every_card_and_compared(name: str, verb: str) -> None:
-    if verb == "check" and name == "favourite_colour":
+    if verb == "check" and name == "postcode":  # may be the question itself
         return
     tools = desk(verb, **{name: PROOFS[name]})
     for about in (f"{verb}_member", "renew_loan", "get_loan", "update_account"):
@@ -148,3 +148,45 @@ def test_who_holds_an_account_is_the_customer() -> None:
         assert allows(bank, given)
         theft = MockWorld(tools, None, {"tool": "report_theft"}, seed).focus.arguments
         assert any(c.isdigit() for c in theft["police_reference"])
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("verify_eligibility", {"service_type": "dental"}),
+        ("check_coverage", {"zip_code": "10115"}),
+        ("get_port_status", {"phone_number": "555-010-9999"}),
+        ("get_order_history", {"email": "other@example.com"}),
+    ],
+)
+def test_what_is_asked_about_is_no_proof_of_who_asks(name: str, call: dict[str, str]) -> None:
+    tools = [
+        tool(name, member_id="string", **dict.fromkeys(call, TEXT)),
+        replace(
+            tool("get_member", member_id="string"),
+            returns={"type": "object", "properties": {"name": TEXT, "zip_code": TEXT}},
+        ),
+    ]
+    world = MockWorld(tools, None, {"tool": "get_member"}, 3)
+    reply = loads(world.call(name, {"member_id": world.focus.arguments["member_id"], **call}))
+    assert "error" not in reply
+
+
+@pytest.mark.parametrize("said", ["{m}/{d}/{y}", "{d}.{m}.{y}", "{y}-{m}-{d}T00:00:00"])
+def test_a_birth_date_is_right_in_any_spelling(said: str) -> None:
+    world = MockWorld(desk("verify", date_of_birth=DAY), None, {"tool": "renew_loan"}, 3)
+    member, record = next(iter(world.records["member"].items()))
+    year, month, day = record["date_of_birth"].split("-")
+    call = {"member_id": member, "date_of_birth": said.format(y=year, m=month, d=day)}
+    assert loads(world.call("verify_member", call))["member_id"] == member
+
+
+def test_a_number_that_looks_like_a_date_is_none() -> None:
+    key = {"type": "string", "description": "The booking, e.g. 2024-10-1234."}
+    tools = [
+        replace(tool("get_booking", booking_id=key), returns={"type": "object", "properties": {"start_date": DAY}}),
+        tool("cancel_booking", "Cancel a booking.", "write", booking_id=key),
+        tool("book_table", "Book a table.", "write", start_date=DAY),
+    ]
+    for seed in range(20):
+        MockWorld(tools, None, {"tool": "get_booking"}, seed)

@@ -95,6 +95,9 @@ def plan(
     seed = whole_number("seed", seed, -(2**63), "decides nothing. Type a whole number below 2**63, such as 0")
     if situations is not None:
         situations = whole_number("situations", situations, told=f"{_NOTHING}, or None for the complete covering")
+    strength = whole_number(
+        "strength", strength, 2, "is no strength: a covering meets pairs or triples. Type 2 or 3", 3
+    )
     candidates = whole_number("candidates", candidates, told="leaves no card to choose. Type a number from 1")
     if not is_share(twins):
         raise InputError(f"twins={twins!r} is no share of the situations. Type a number from 0 to 1.")
@@ -137,7 +140,7 @@ def plan(
         factory=factory,
         embedder=name,
         diversity=diversity,
-        balance=None if balance is None else dict(balance),
+        balance=None if balance is None else {name: float(share) for name, share in balance.items()},
         twins_wanted=wanted,
         notes=(*policy.notes, *space.notes, *covering.notes, *told, *drafts.notes),
     )
@@ -187,7 +190,8 @@ def _allowed(rules: Sequence[Rule]) -> Callable[[Mapping[str, str]], bool]:
 
 
 def _fitting(rules: Sequence[Rule], axes: Mapping[str, Sequence[str] | None] | None) -> list[Rule]:
-    return [r for r in rules if not {name for name, values in (axes or {}).items() if values is None} & set(r.axes)]
+    given = axes.items() if isinstance(axes, Mapping) else ()  # anything else is refused where axes are read
+    return [r for r in rules if not {name for name, values in given if values is None} & set(r.axes)]
 
 
 def is_share(value: Any) -> bool:

@@ -119,7 +119,7 @@ def a_or_the(nouns: str) -> str:
     """Put 'the' before a plural and 'a' or 'an' before anything else."""
     if not nouns or is_plural(nouns):
         return nouns and f"the {nouns}"
-    vowel = re.match(r"(?!one\b|once|uni|us[aeiu]|eu)[aeiou]|hour|hono", nouns, re.I)
+    vowel = re.match(r"(?!one\b|once|uni(?![dmn])|us[aeiu]|eu)[aeiou]|hour|hono", nouns, re.I)
     return f"{'an' if vowel else 'a'} {nouns}"
 
 

@@ -115,7 +115,7 @@ class Known:
     def _apart(self, found: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
         """Let no two arguments have one date that was said once: those not named take what is left, as it was said."""
         wants = {k: wanted(k, parts[k]) for k in found if role_of(k) != "dob" and self.was_said(found[k])}
-        dates = [k for k, want in wants.items() if want.shape == "date"]
+        dates = [k for k, want in wants.items() if want.shape == "date" and isinstance(found[k], str)]
         if len({found[k] for k in dates}) == len(dates):
             return dict(found)
         named = {k: v for k in dates if (v := value_said(self.said, wants[k]))}

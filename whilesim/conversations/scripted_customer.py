@@ -122,6 +122,9 @@ def _is_disputed(card: Card, name: str, heard: str) -> bool:
     there = re.search(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d)", heard, re.I)
     if not other or there or (other in card.facts.values() and not days):
         return False
+    other = re.sub(r",(?=\d{1,2}$)", ".", other) if number else other  # 12,50
+    if number and not re.fullmatch(r"-?\d+(?:\.\d+)?", other):
+        return False
     return float(other) != float(value) if number and want.shape == "number" else _look(other) == _look(value)
 
 

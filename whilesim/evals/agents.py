@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from http.client import HTTPException
 from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 from urllib.request import Request, urlopen
@@ -162,7 +163,8 @@ def load_agent(spec: str, base_url: str | None = None) -> Any:
         return Model(spec, base_url=base_url)
     if not module or (not script and ("/" in spec or spec.partition(":")[0] in (*PROVIDERS, "http", "https"))):
         return spec
-    here = PathFinder.find_spec(module.partition(".")[0], [str(Path.cwd()), *sys.path])
+    top = module.partition(".")[0]
+    here = top in sys.modules or find_spec(top) or PathFinder.find_spec(top, [str(Path.cwd())])
     if not script and not (here and name.isidentifier()):
         told = f"the agent {spec!r} names neither a provider ({', '.join(PROVIDERS)}) nor a module that is here. "
         raise InputError(

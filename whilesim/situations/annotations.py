@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
@@ -47,7 +48,9 @@ def type_schema(text: str) -> dict[str, Any] | None:
 def parse_expression(text: str) -> ast.expr | None:
     """Return the Python expression that a text is, or None."""
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a text in it may hold what Python doubts
+            return ast.parse(text.strip(), mode="eval").body if len(text) < 2000 else None
     except (SyntaxError, ValueError):
         return None
 
@@ -85,6 +88,8 @@ def constants(nodes: Sequence[ast.expr]) -> list[Any]:
 
 
 def _generic(outer: str, parts: Sequence[ast.expr]) -> dict[str, Any]:
+    if not parts:
+        return dict(_NAMES.get(outer) or {})
     if outer == "literal":
         return {"enum": constants(parts)}
     if outer in ("optional", "union"):
@@ -137,9 +142,10 @@ def _fill_in(tree: ast.Module) -> None:
     """Put the constants of a file where its calls name them: ``Field(pattern=ORDER_ID)``."""
     stated = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)]
     values = {ast.unparse(node.targets[0]): node.value for node in stated}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and isinstance(node.value, ast.Name):
-            node.value = values.get(node.value.id, node.value)
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        for word in call.keywords if last_name(call.func) in ("Field", "StringConstraints") else ():
+            if isinstance(word.value, ast.Name):
+                word.value = values.get(word.value.id, word.value)
 
 
 def definitions(tree: ast.Module) -> dict[str, dict[str, Any]]:

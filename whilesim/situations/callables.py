@@ -118,8 +118,12 @@ def _by_hand(hint: Any, inside: tuple[Any, ...]) -> Schema:
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if typing.is_typeddict(hint) or (is_dataclass(hint) and isinstance(hint, type)):
         hints = typing.get_type_hints(hint, include_extras=True)
+        if is_dataclass(hint):  # what is no field of it is no argument: a ClassVar
+            hints = {f.name: hints[f.name] for f in fields(hint) if f.init}
         free = [f.name for f in fields(hint) if f.default is not f.default_factory] if is_dataclass(hint) else ()
-        required = [name for name in hints if name in getattr(hint, "__required_keys__", hints) and name not in free]
+        marks = {n: str(typing.get_origin(h)).rpartition(".")[2] for n, h in hints.items()}  # under annotations as text
+        keys = {n for n in getattr(hint, "__required_keys__", hints) if marks.get(n) != "NotRequired"}
+        required = [n for n in hints if (n in keys or marks[n] == "Required") and n not in free]
         return {"type": "object", "properties": {name: part(h) for name, h in hints.items()}, "required": required}
     if origin in (list, dict):
         kind, inner = ("array", "items") if origin is list else ("object", "additionalProperties")

@@ -18,6 +18,7 @@ from whilesim.world.values import ISO, Draw
 
 _DATES = ("date", "moment")
 _TIMED = (*_DATES, "future", "expiry")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d(?!\d)")
 _FIXED = re.compile(f"{BIRTH.pattern}|birth|dob|expir|updated_at")
 _NUMBERS = ("integer", "number")
 _EARLIER = ("paid", "overdue", "late", "expired", "disputed", "refunded")
@@ -47,7 +48,7 @@ def be_of_a_day(model: WorldModel, kind: Kind, record: dict[str, Any], given: Ro
     tense, booked = {s: tense_of(s) for s in kind.statuses}, kind.name in _booked(model)
     planned, tenses = booked or "ahead" in tense.values(), {*tense.values(), *([""] if booked else ())}
     rows = (record, *(v for v in record.values() if booked and isinstance(v, dict)))
-    dated = [(row, n) for row in rows for n, v in row.items() if ISO.match(str(v))]
+    dated = [(row, n) for row in rows for n, v in row.items() if _is_day(v) and n != kind.key]
     days = [d for d in dated if not (_FIXED.search(d[1]) or happened(d[1]))]
     named = ("date", *([f"{kind.name.split('_')[-1]}_date"] if planned else ()))
     first = (d for d in days if booked and pattern("starts").search("_".join(name_words(d[1]))))
@@ -68,6 +69,14 @@ def be_of_a_day(model: WorldModel, kind: Kind, record: dict[str, Any], given: Ro
     fits = [s for s in tense if tense[s] == when == "today"] or [s for s in tense if tense[s] not in unlike]
     if fits and kind.status not in given and record[kind.status] not in fits:
         record[kind.status] = pick(fits, *draw.at("moving"))
+
+
+def _is_day(value: Any) -> bool:
+    """Whether a value is a date of the calendar, and of no far future: '2024-10-1234' is a number of something."""
+    try:
+        return bool(_DAY.match(str(value))) and datetime.fromisoformat(str(value)[:10]).year < 9000
+    except ValueError:
+        return False
 
 
 @lru_cache(maxsize=64)
@@ -150,7 +159,7 @@ def date_record(model: WorldModel, kind: Kind, record: dict[str, Any], above: Ro
 def _set_in_order(kind: Kind, record: dict[str, Any], given: Row, draw: Draw) -> None:
     """Let what begins come before what is due, and what was done to it after it began; what is given stays."""
     words, today = load_words("world_values"), f"{draw.now:%Y-%m-%d}"
-    names = [f.name for f in kind.fields.values() if f.role in _TIMED and ISO.match(str(record.get(f.name)))]
+    names = [f.name for f in kind.fields.values() if f.role in _TIMED and _is_day(record.get(f.name))]
     done = [n for n in names if happened(n)]
     late = [n for n in names if n not in done and {*words["late"]} & {*name_words(n)}]
     early = [n for n in names if n not in (*done, *late, "updated_at") and not BIRTH.search(n)]

@@ -247,8 +247,9 @@ def _write(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[s
 
 def _is_of(tool: Tool, noun: str, kinds: Kinds, owner: str) -> bool:
     """Whether a tool that names an owner alone acts on the record of the kind in its own name that belongs to it."""
-    named = {name for a in properties(tool) for name in (a, kind_of_key(a, kinds)[0])}
-    if not noun or kinds[noun].catalogue or {noun, kinds[noun].key} & named:
+    named = {name for a in properties(tool) for name in (a, role_of(a), kind_of_key(a, kinds)[0])}
+    apart = {"code", "last4", "phone", "tracking"} & named  # tells which of several
+    if not noun or apart or kinds[noun].catalogue or {noun, kinds[noun].key} & named:
         return False
     told = pattern("after").search(tool.description)
     above = any(f.role == "link" and f.link == noun for f in kinds[owner].fields.values())

@@ -25,8 +25,9 @@ BUNDLES = ("updates", "changes", "details", "fields")
 """Arguments whose parts are the fields to write."""
 OWN_KEYS = ("id", "key", "uuid", "code", "name")
 """Arguments that are a key of whatever their tool is about."""
-_PROOF = ("dob", "code", "last4", "email", "phone", "first_name", "last_name", "full_name")
-"""Roles of what a customer says to show who they are."""
+_PROOF = ("dob", "code", "last4")
+"""Roles of what a customer says only to show who they are."""
+_PERSON = ("email", "phone", "first_name", "last_name", "full_name", "zip")
 _WAYS = ("from", "to", "source", "destination")
 _VALUE_PREFIX = ("new", "old", "target", "original", "current", "updated", "desired", "replacement")
 
@@ -131,9 +132,13 @@ class Kind:
         return next(same, "") or next(longer, "")
 
     def proof(self, argument: str, verb: str) -> str:
-        """Return the field by which a read makes sure who asks: a birth date, a PIN, whatever it verifies; empty for none."""
-        roles = (*_PROOF, "zip") if verb == "check" else _PROOF
-        told = verb in ("verify", "authenticate", "identify") or role_of(argument) in roles
+        """Return the field by which a read makes sure who asks: a birth date, a PIN, an e-mail that it verifies; empty for none."""
+        asks = verb in (
+            "verify",
+            "authenticate",
+            "identify",
+        )  # else an e-mail, or a zip code, may be the question itself
+        told = role_of(argument) in ((*_PROOF, *_PERSON) if asks else _PROOF)
         return self.find(argument) or argument if told and not self.catalogue and not is_parameter(argument) else ""
 
     def replaced_by(self, name: str, options: Sequence[str] = ()) -> str:

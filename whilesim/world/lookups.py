@@ -112,9 +112,11 @@ class Shelf(Store):
         kind, row, party = self.model.kinds[deed.kind], self.records[deed.kind][key], self.model.party
         home, owner = self.model.kinds.get(party, kind), self.records.get(party, {}).get(self.owner(kind.name, key), {})
         for name in (a for a in arguments if a not in (deed.key, deed.owner) and kind.proof(a, deed.verb)):
-            of, held = (kind, row) if told_as(row, name, kind.name) is not None else (home, owner)
-            known = told_as(held, name, of.name) is not None
-            if known and not self._has(of.name, held, of.find(name) or name, arguments[name]):
+            of, held = (home, owner) if told_as(owner, name, home.name) is not None else (kind, row)
+            known = told_as(held, name, of.name)
+            if known is None or _is_same(role_of(name), str(known), str(arguments[name])):
+                continue
+            if not self._has(of.name, held, of.find(name) or name, arguments[name]):
                 return name
         return ""
 
@@ -190,6 +192,16 @@ def _expanded_of(model: WorldModel) -> dict[str, list[tuple[str, str]]]:
     told = {n: [f for f in k.fields.values() if f.role == "links"] for n, k in model.kinds.items()}
     listed = {n: [f for f in fields if f.why.startswith("attribute")] for n, fields in told.items()}
     return {n: [(f.name, f.link) for f in fs if shared.get(f.link, n) != n] for n, fs in listed.items()}
+
+
+def _is_same(role: str, known: str, said: str) -> bool:
+    """Whether a proof is right in another spelling: 24/07/1971, ****1665, 'Emerson, Valrie'; a month in words may be."""
+    if role == "dob":
+        numbers = [sorted(map(int, re.findall(r"\d+", text)[:3])) for text in (known, said)]
+        return numbers[0] == numbers[1] or re.search(r"[^\W\dTZ]{3}", said) is not None
+    if role == "last4":
+        return re.sub(r"\D", "", said)[-4:] == known
+    return role == "full_name" and {*fold(known).split()} <= {*re.findall(r"\w+", fold(said))}
 
 
 def told_as(record: Row, name: str, noun: str) -> Any:

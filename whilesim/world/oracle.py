@@ -279,8 +279,9 @@ def _team(clause: Clause, tool: Tool) -> Mapping[str, Any]:
     """Return the argument of a hand-off that a clause names: 'hand over to Payroll Security' is ``payroll_security``."""
     for name, schema in (tool.parameters.get("properties") or {}).items():
         values = schema.get("enum") or () if isinstance(schema, Mapping) else ()
-        ways = {v: r"\W+".join(map(re.escape, name_words(str(v)))) for v in values}
-        to = [v for v, w in ways.items() if w and re.search(rf"\bto (?:the |our )?{w}\b", clause.text, re.IGNORECASE)]
+        ways = {v: r"\W+".join(map(re.escape, name_words(v))) for v in values if isinstance(v, str)}
+        hands = r"\b(?:hand|transfer|escalat|rout|refer|forward|pass|send|sent|go|goes)\w*\b[^.;:]{0,40}?\bto (?:the |our )?"
+        to = [v for v, w in ways.items() if w and re.search(rf"{hands}{w}\b", clause.text, re.IGNORECASE)]
         whole = [v for v in to if not any(v != w and ways[w].startswith(ways[v]) for w in to)]
         if len(whole) == 1:
             return {name: whole[0]}
@@ -309,8 +310,9 @@ def _bears_on(clause: Clause, focus: Focus, tools: Sequence[Tool]) -> bool:
     if focus.tool in clause.tools or (clause.kind == "must_not" and barred and not _met(mine, barred)):
         return focus.tool in clause.tools
     theirs, hits = [w for t in others for w in name_words(t.name)], _met(mine, said)
-    agreed = [{w for w in name_words(name) if len(w) > 3} for name, value in focus.arguments.items() if value is True]
-    if any(each and each <= {*words(clause.text)} for each in agreed):
+    flags = [name_words(name) for name, value in focus.arguments.items() if value is True]
+    agreed = [[[w] for w in flag if len(w) > 3 and w not in _WORDS["carriers"]] for flag in flags]
+    if any(each and _met(each, words(clause.text)) == each for each in agreed):
         return True
     if _headed_for_another(clause, mine, focus, others) or (hits[:1] != mine[:1] and _said_of(hits, others, said)):
         return False
@@ -349,7 +351,7 @@ def _met(ways: Sequence[Sequence[str]], said: Sequence[str]) -> list[Sequence[st
 def _alike(word: str, said: str) -> bool:
     """Say whether a word that is said is a form of another: waive, waived; fee, fees."""
     stem = word[:-1] if len(word) > 4 and word[-1] in "esy" else word
-    if word.endswith("y") and said[len(stem) : len(stem) + 1] not in ("y", "i"):
+    if word.endswith("y") and stem != word and said[len(stem) : len(stem) + 1] not in ("y", "i"):
         return said == stem
     return said.startswith(stem) and len(said) - len(stem) <= (6 if len(stem) > 3 else 1)
 

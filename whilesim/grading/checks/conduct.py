@@ -31,8 +31,7 @@ _DENSE = 12  # times that a text gets smaller which only repeats itself
 
 def check_calls(calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
     """Find calls of unknown tools, with arguments that do not fit, without answer, or repeated in vain."""
-    fails: Counter[str] = Counter()
-    errors: dict[str, str] = {}
+    fails: Counter[tuple[str, str]] = Counter()
     done: dict[str, int] = {}
     for position, call in enumerate(calls):
         quote = shorten(f"{call.name} {call.call.arguments}", 200)
@@ -43,10 +42,11 @@ def check_calls(calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
             yield Finding("invalid_arguments", call.index, quote, reason)
         if call.reply is None:
             yield Finding("unanswered_call", call.index, quote, f"no reply to {call.name}")
-        error = re.sub(r"\d+", "", call.reply or "")  # another error is news, and no failure alike
-        fails[same] = 0 if not call.failed else fails[same] + 1 if errors.get(same, error) == error else 1
-        errors[same] = error
-        if fails[same] == 3 and call.reply is not None:
+        error = same, re.sub(r"\w*\d\w*", "", call.reply or "")  # another error is news, and no failure alike
+        fails[error] += call.failed
+        if not call.failed:
+            fails = Counter({e: n for e, n in fails.items() if e[0] != same})
+        if call.failed and fails[error] == 3 and call.reply is not None:
             yield Finding("repeated_failing_call", call.index, quote, f"{call.name} failed the third time alike")
         if not call.failed and call.name in tools.writes:
             if same in done and not _between(calls[done[same] + 1 : position], call, tools):
@@ -139,11 +139,13 @@ def _asking(policy: str) -> list[str]:
 
 
 @lru_cache(maxsize=64)
-def named_acts(policy: str) -> frozenset[str]:
-    """Return the words of the rules that want a go-ahead, where all of them name the deed; empty where one is general."""
+def named_acts(policy: str, writes: frozenset[str]) -> frozenset[str]:
+    """Return the words of the rules that want a go-ahead, where each names a deed of a tool's; empty where one is general."""
     asking = _asking(policy)
     named = all(pattern("conduct", "named").search(x) and not pattern("conduct", "general").search(x) for x in asking)
-    return frozenset(words(" ".join(asking))) if named else frozenset()
+    listed = any(re.search(r"(?::|\bbefore)\s*$", x) for x in asking)  # the deeds stand below
+    told = all(any(_named(tool, frozenset(words(x))) for tool in writes) for x in asking)
+    return frozenset(words(" ".join(asking))) if named and told and not listed else frozenset()
 
 
 @lru_cache(maxsize=64)
@@ -157,7 +159,7 @@ def demanded(policy: str) -> str:
 def check_confirmation(messages: Sequence[Message], calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
     """Find changes made before a go-ahead that the policy demands: ``acted_without_confirmation``."""
     policy = "\n".join(m.content or "" for m in messages if m.role == "system")
-    demand, named, agreed = demanded(policy), named_acts(policy), set()
+    demand, named, agreed = demanded(policy), named_acts(policy, frozenset(tools.writes)), set()
     for position, call in enumerate(calls if demand else ()):
         deed, same = tools.deeds[call.name], (call.name, str(call.arguments))
         if deed.tool.effect != "write" or (demand == "costs" and not _costs(deed)) or not _named(call.name, named):
