@@ -198,6 +198,8 @@ def test_the_estimate_is_unknown_without_a_price() -> None:
         ({"forbid": [ws.forbid("stance", lambda s: 1 / 0)]}, "failed on"),
         ({"system_prompt": None}, "needs both"),
         ({"stenght": 3}, "Did you mean 'strength'"),
+        ({"strength": 4}, "strength=4 is no strength"),
+        ({"axes": [("channel", ["chat"])]}, "axes"),
     ],
 )
 def test_bad_options_say_what_to_type(options: dict[str, Any], words: str) -> None:

@@ -161,3 +161,13 @@ def test_a_rule_that_is_told_asks_for_nothing() -> None:
     told = answered("What our rules say on this: you need to provide a payment method to receive the refund.")
     assert told.done
     assert not told.text.startswith(("Sure", "Of course"))
+
+
+@pytest.mark.parametrize(
+    ("said", "agrees"), [("12,50 €", False), ("$1,00,000", True), ("20,00 €", True), ("20 €", True)]
+)
+def test_an_amount_is_read_with_a_decimal_comma_and_a_strange_one_stops_nobody(said: str, agrees: bool) -> None:
+    """What is no number cannot be wrong: the customer agrees, as before."""
+    text = answered(f"I would refund {said}. Shall I go ahead?").text
+    assert text
+    assert ("20" not in text) is agrees

@@ -347,3 +347,9 @@ def test_openapi_operations_become_tools():
     assert set(tools["patch_parcels_parcelId"].parameters["required"]) == {"parcelId", "label"}
     assert tools["parcelSearch"].parameters["properties"] == {"q": {"type": ["string", "null"]}}
     assert tools["labels"].parameters["required"] == ["body"]
+
+
+def test_the_constants_of_a_file_stand_in_limits_and_nowhere_else() -> None:
+    """What else they are, a key perhaps, is no part of a tool."""
+    source = 'KEY = "sk-live-1"\n\n\ndef find(order: str) -> str:\n    """Find an order."""\n    return call(key=KEY)\n'
+    assert "sk-live-1" not in repr(one(source))
