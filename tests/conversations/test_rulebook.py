@@ -104,6 +104,13 @@ def test_items_below_one_lead_in_are_told_together() -> None:
     ]
 
 
+def test_an_entry_of_a_list_under_a_heading_is_told_without_a_verb() -> None:
+    prompt = "You are the agent of a bank.\n\n## Disputes\n\n- Eligible charges: Billing errors over 50 dollars (within 10 days)\n"
+    assert [r.told for r in read_rules(prompt).rules] == [
+        '"Eligible charges": billing errors over 50 dollars (within 10 days).'
+    ]
+
+
 @pytest.mark.parametrize(
     ("question", "said"),
     [

@@ -256,6 +256,16 @@ def test_the_latest_message_counts_first_and_a_new_value_is_not_the_old_one() ->
     assert known.fill(tool)[0] == {"line_id": "L200", "new_line_id": "L300"}
 
 
+def test_the_words_of_one_argument_that_open_another_name_no_thing() -> None:
+    day = {"type": "object", "properties": {"flight_number": {"type": "string"}, "date": {"type": "string"}}}
+    day["required"] = ["flight_number", "date"]
+    said = ["The flight type is one way. The flights are HAT391 2026-03-06.", "The passengers are Ann Lee 1990-02-01."]
+    flights = {"type": "object", "properties": {"flights": {"type": "array", "items": day}}, "required": ["flights"]}
+    tool = parse_tools([{"name": "book_flight", "parameters": flights}])[0]
+    found = Known((), (), said, said[0]).fill(tool)[0]
+    assert found == {"flights": [{"flight_number": "HAT391", "date": "2026-03-06"}]}
+
+
 def test_one_date_that_was_said_is_not_two() -> None:
     day = {"type": "string", "format": "date"}
     find = {
@@ -343,11 +353,15 @@ def test_participles(verb: str, done: str) -> None:
     assert participle(verb) == done
 
 
-def test_who_asks_for_a_person_twice_is_put_through() -> None:
-    card = replace(
-        CARD, opening="Please put me through to a person and I'd like to talk to a human, please speak, my person"
-    )
-    trace = talk(Shelf(), card)
+@pytest.mark.parametrize(
+    "opening",
+    [
+        "Please put me through to a person and I'd like to talk to a human, please speak, my person",
+        "I want to tallk to a persno about my loans",
+    ],
+)
+def test_who_asks_for_a_person_is_put_through(opening: str) -> None:
+    trace = talk(Shelf(), replace(CARD, opening=opening))
     assert called(trace)[-1] == "call_librarian"
 
 

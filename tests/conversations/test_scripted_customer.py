@@ -57,6 +57,20 @@ CLOSINGS = [
 ]
 
 
+def test_what_else_it_wants_is_said_before_it_gives_up() -> None:
+    tried = [f"My booking id is LH-{n}." for n in range(8)]
+    card = replace(CARD, second=SECOND)
+    assert answered("I'm sorry, I can't find a record that fits.", card, *tried) == Utterance(text=SECOND)
+    assert answered("I'm sorry, I can't find a record that fits.", card, *tried, SECOND).done
+
+
+@pytest.mark.parametrize(("day", "right"), [("2026-03-06", True), ("1990-02-01", False)])
+def test_another_date_beside_a_part_of_a_fact_is_wrong(day: str, right: bool) -> None:
+    card = replace(CARD, facts={"flights": "HAT391 2026-03-06", "passengers": "Ann Lee 1990-02-01"})
+    said = answered(f"I book flight number HAT391, date {day}, for Ann Lee 1990-02-01. May I go ahead?", card).text
+    assert said.startswith("No,") is not right
+
+
 @pytest.mark.parametrize("heard", CLOSINGS)
 def test_who_is_asked_for_anything_else_says_so_or_leaves(heard: str) -> None:
     assert answered(heard, replace(CARD, second=SECOND)) == Utterance(text=SECOND)

@@ -12,7 +12,7 @@ from typing import Any
 from whilesim.cards.speech import stem
 from whilesim.chat.messages import Message
 from whilesim.conversations.reading import Result, asks_go_ahead, leaves
-from whilesim.conversations.said import Wanted, is_key, option_said, tokens_in, value_said, wanted
+from whilesim.conversations.said import Wanted, is_key, option_said, tokens_in, value_said, values_said, wanted
 from whilesim.conversations.wording import plain, split_name, target_key
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, shorten, words
@@ -168,11 +168,13 @@ class Known:
     def _many(self, name: str, part: Mapping[str, Any], tool: Tool) -> list[Any] | None:
         items = part.get("items") or {}
         want = wanted(name, {"type": "string"})
-        named = value_said(self.said, replace(want, shape="ids" if want.shape == "id" else "text"))
+        ways = values_said(self.said, replace(want, shape="ids" if want.shape == "id" else "text"))
         if items.get("type") == "object":
-            things = [t for chunk in re.split(r",\s+| and ", named or "") if (t := _parts_of(chunk, items))]
+            chunked = ([_parts_of(chunk, items) for chunk in re.split(r",\s+| and ", way)] for way in ways)
+            things = next((found for chunks in chunked if (found := [t for t in chunks if t])), [])
             one = None if things else self.find(name.removesuffix("s"), {**items, "type": "object"}, tool)
             return things or ([one] if one else None)
+        named = next(ways, None)
         told = tokens_in(named, "id") if named and want.shape == "id" else re.split(r",\s*| and ", named or "")
         values: list[Any] = [v.strip() for v in told if v.strip()]
         if want.shape == "id" and not values:

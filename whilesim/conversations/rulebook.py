@@ -105,7 +105,7 @@ def read_rules(prompt: str) -> Rulebook:
     for text, handoff in _joined(policy.clauses if policy else ()):
         rule = _LOOKS["label"].sub("", text)
         label = text.removesuffix(rule)
-        told = "" if mute or _LOOKS["untold"].search(label) else _told(rule, ours=ours)
+        told = "" if mute or _LOOKS["untold"].search(label) else _told(rule, ours=ours, headed=bool(label))
         run = re.findall(r"\w+", told.lower())
         copied = any(" ".join(run[i : i + _COPIED]) in known for i in range(len(run) - _COPIED + 1))
         about = f'"{label[:-2]}"' if label else "this"
@@ -132,12 +132,13 @@ def _joined(clauses: Sequence[Clause]) -> Iterator[tuple[str, bool]]:
         yield _LOOKS["note"].sub("", start + listed), any(c.kind == "handoff" for c in items)
 
 
-def _told(rule: str, *, ours: bool) -> str:
+def _told(rule: str, *, ours: bool, headed: bool) -> str:
     """Say a rule as who keeps it says it to the customer; empty where that cannot be done soundly.
 
     Args:
         rule: Without what it is filed under.
         ours: Whether the prompt speaks to the agent, so that its orders are the agent's.
+        headed: Whether it is filed under something; then an entry of a list or table, without a verb, is told too.
     """
     rule = " ".join(rule.replace("*", "").split())
     if len(rule) > _LONGEST or _LOOKS["unsaid"].search(rule) or (not ours and re.search(r"\byou", rule, re.I)):
@@ -150,8 +151,8 @@ def _told(rule: str, *, ours: bool) -> str:
     for full, short in _WORDS["short"].items():
         rule = re.sub(rf"\b{full}(?= \w)", short, rule)
     rule = lowered(rule.rstrip(" .!;")) + "."
-    whole = all(map(_LOOKS["finite"].search, re.split(r"(?<=[.!?]) (?=[A-Z])", rule)))
-    sound = whole and not _LOOKS["untold"].search(rule)
+    said = [bool(_LOOKS["finite"].search(part)) for part in re.split(r"(?<=[.!?]) (?=[A-Z])", rule)]
+    sound = (all(said) or (headed and not any(said))) and not _LOOKS["untold"].search(rule)
     return rule if sound and len(rule.split()) > 3 else ""
 
 

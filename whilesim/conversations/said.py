@@ -7,7 +7,7 @@ argument is known by the words of its name, its kind of value and its fixed opti
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -87,6 +87,11 @@ def _pattern_like(example: str) -> str:
 
 def value_said(texts: Sequence[str], want: Wanted) -> str | None:
     """Return the value that a customer's words give an argument by its name; the latest message counts first."""
+    return next(values_said(texts, want), None)
+
+
+def values_said(texts: Sequence[str], want: Wanted) -> Iterator[str]:
+    """Yield all that may be meant by an argument's name: 'the flight type is one way' names no flight."""
     for text in reversed(texts):
         found = list(_forward(want.phrase, want.shape).finditer(text))
         if not found and want.shape in ("number", "zip", "id", "date"):
@@ -95,8 +100,7 @@ def value_said(texts: Sequence[str], want: Wanted) -> str | None:
         for match in marked or (found if not want.new or (want.shape != "id" and want.name.startswith("new")) else []):
             value = match["value"].strip(" ,\"'“”").rstrip(".")
             if value and value.casefold() not in ("is", "my", "the", "it", "of"):
-                return value
-    return None
+                yield value
 
 
 @lru_cache(maxsize=8192)

@@ -13,7 +13,7 @@ from whilesim.chat.messages import Message
 from whilesim.conversations.intent import asks_person
 from whilesim.conversations.players import Context, Utterance
 from whilesim.conversations.reading import asks_go_ahead
-from whilesim.conversations.said import tokens_in, value_said, wanted
+from whilesim.conversations.said import SHAPES, tokens_in, value_said, wanted
 from whilesim.core.seeds import chance, pick
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, words
@@ -62,7 +62,7 @@ def _reply(card: Card, said: Sequence[str], heard: str, seed: int) -> tuple[str,
         return phrase("wrong", facts=wrong) if wrong else phrase("agree"), False
     if "?" in heard or _LOOKS["asks"].search(heard):
         return _answer(card, said, heard, phrase), False
-    if card.second and turn < card.give_up and not any(_told(card.second, t) for t in said):
+    if card.second and not any(_told(card.second, t) for t in said):
         return card.second, False
     if turn < card.give_up and asks_person(said[0]) and not any(asks_person(t) for t in said[1:]):
         return phrase("person"), False
@@ -113,6 +113,9 @@ def _is_disputed(card: Card, name: str, heard: str) -> bool:
     days, heard_days = tokens_in(value, "date"), tokens_in(heard, "date")
     if len(days) > 1:
         return len(heard_days) >= len(days) and not set(days) <= set(heard_days)
+    rest = value.replace(days[0], "").strip() if days else ""
+    if rest and (beside := re.search(rf"{re.escape(rest)}\W+(?:\w+\W+)?({SHAPES['date']})", heard, re.I)):
+        return beside[1] != days[0]
     number = re.fullmatch(r"\d+(?:\.\d+)?", value)
     want = wanted(name.replace(" ", "_"), {"format": "date"} if days else {"type": "number"} if number else {})
     other = value_said([heard], want) if want.shape in ("id", "date", "number") else None
