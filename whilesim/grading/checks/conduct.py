@@ -7,7 +7,7 @@ refusals and leaks that read like a model's own, changes that nobody agreed to.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -31,7 +31,7 @@ _DENSE = 12  # times that a text gets smaller which only repeats itself
 
 def check_calls(calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
     """Find calls of unknown tools, with arguments that do not fit, without answer, or repeated in vain."""
-    fails: Counter[tuple[str, str]] = Counter()
+    fails = defaultdict[str, Counter[str]](Counter)
     done: dict[str, int] = {}
     for position, call in enumerate(calls):
         quote = shorten(f"{call.name} {call.call.arguments}", 200)
@@ -42,11 +42,11 @@ def check_calls(calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
             yield Finding("invalid_arguments", call.index, quote, reason)
         if call.reply is None:
             yield Finding("unanswered_call", call.index, quote, f"no reply to {call.name}")
-        error = same, re.sub(r"\w*\d\w*", "", call.reply or "")  # another error is news, and no failure alike
-        fails[error] += call.failed
+        error = re.sub(r"\w*\d\w*", "", call.reply or "")  # another error is news, and no failure alike
+        fails[same][error] += 1
         if not call.failed:
-            fails = Counter({e: n for e, n in fails.items() if e[0] != same})
-        if call.failed and fails[error] == 3 and call.reply is not None:
+            del fails[same]
+        elif fails[same][error] == 3 and call.reply is not None:
             yield Finding("repeated_failing_call", call.index, quote, f"{call.name} failed the third time alike")
         if not call.failed and call.name in tools.writes:
             if same in done and not _between(calls[done[same] + 1 : position], call, tools):
