@@ -15,7 +15,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from pydantic import ConfigDict, StrictInt, TypeAdapter, ValidationError
+from pydantic import ConfigDict, StrictInt, TypeAdapter
 
 from whilesim.cards.cards import Card
 from whilesim.cards.desk import Desk, choose_cards, draft_cards, with_chat
@@ -24,7 +24,7 @@ from whilesim.cards.twins import find_twins
 from whilesim.chat.loop import run
 from whilesim.chat.models import resolve_model
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import first_error, loads
+from whilesim.core.jsontext import first_fault, loads
 from whilesim.situations.axes import Axis, Rule, Space, default_space
 from whilesim.situations.covering import Covering, cover
 from whilesim.situations.policy import Policy, extract_policy, name_tools, parse_policy
@@ -267,7 +267,7 @@ def load_plan(path: str | os.PathLike[str], *, world: WorldFactory | None = None
         found = TypeAdapter(PlanFile).validate_python(loads(Path(path).read_bytes()))
         _check_fit(found)
     except ValueError as error:
-        wrong = first_error(error) if isinstance(error, ValidationError) else str(error)
+        wrong = first_fault(error)
         raise InputError(f"{os.fspath(path)} is no plan ({wrong}). Type: ws.plan(...).save(path)") from error
     if found.own_world and world is None:
         raise InputError("this plan was made with a world of your own. Type load_plan(path, world=factory).")

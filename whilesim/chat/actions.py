@@ -19,11 +19,11 @@ from whilesim.core.templates import render_prompt
 
 def action_schema(tools: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the schema of one action: ``{"reply": text}`` or ``{"call": tool, "arguments": {}}``."""
-    schemas = [_closed({"reply": {"type": "string"}})]
+    schemas = [closed({"reply": {"type": "string"}})]
     for name, _, parameters in map(_read_tool, tools):
         if "$ref" in dumps(parameters) or parameters.get("type") != "object":
             parameters = {"type": "object"}  # a reference points to the root, which moves
-        schemas.append(_closed({"call": {"enum": [name], "type": "string"}, "arguments": parameters}))
+        schemas.append(closed({"call": {"enum": [name], "type": "string"}, "arguments": parameters}))
     return {"anyOf": schemas}
 
 
@@ -85,5 +85,6 @@ def _read_tool(tool: Mapping[str, Any]) -> tuple[str, str, Mapping[str, Any]]:
     return function["name"], function.get("description") or "", function.get("parameters") or {}
 
 
-def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
+def closed(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has all of these and nothing else."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}

@@ -13,13 +13,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from whilesim.core.errors import InputError
+from whilesim.core.keys import scrub
 from whilesim.core.text import shorten
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
 
 T = TypeVar("T")
 
@@ -97,10 +95,16 @@ def canonical(text: str) -> str:
     return text if found is None else dumps(found)
 
 
-def first_error(error: ValidationError) -> str:
-    """Return the first thing that is wrong, after the key that it is wrong with."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(step) for step in first["loc"])
+def first_fault(error: ValueError, *, given: bool = False) -> str:
+    """Return the first thing that is wrong, after the key that it is wrong with; ``given`` shows what stands there."""
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    if given:
+        return f"{repr(place) if place else 'it'} is {shorten(repr(scrub(first['input'])), 200)}: {first['msg']}."
     return f"{place}{': ' * bool(place)}{shorten(first['msg'], 200)}"
 
 

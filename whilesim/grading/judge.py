@@ -16,16 +16,17 @@ from typing import Any
 
 from pydantic import BaseModel, StrictBool, ValidationError
 
+from whilesim.chat.actions import closed
 from whilesim.chat.messages import Message
 from whilesim.chat.models import CallKey, Chat
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import JudgeError
-from whilesim.core.jsontext import dumps
+from whilesim.core.jsontext import dumps, first_fault
 from whilesim.core.seeds import derive
 from whilesim.core.templates import render_prompt
 from whilesim.core.text import digest, shorten
 from whilesim.grading.checks.findings import Finding
-from whilesim.grading.rubric import Rubric, Score, Words, first_fault
+from whilesim.grading.rubric import Rubric, Score, Words
 from whilesim.situations.policy import Clause, Policy
 from whilesim.situations.tools import Tool
 
@@ -119,7 +120,7 @@ def read_judgement(answer: str, rubric: Rubric) -> Judgement:
         found = _Reply.model_validate(_unwrapped(answer))
         _check_names([c.name for c in rubric.criteria], found.scores)
     except ValidationError as error:
-        raise JudgeError(first_fault(error), raw=answer) from error
+        raise JudgeError(first_fault(error, given=True), raw=answer) from error
     except (ValueError, RecursionError) as error:
         msg = f"it must be one JSON object and nothing else, but was {shorten(answer, 300)!r}: {error}."
         raise JudgeError(msg, raw=answer) from error
@@ -129,9 +130,9 @@ def read_judgement(answer: str, rubric: Rubric) -> Judgement:
 
 def reply_schema(rubric: Rubric) -> dict[str, Any]:
     """Return the JSON schema of an answer: reasons stand before the numbers they explain."""
-    score = _closed({"reason": {"type": "string"}, "score": {"type": "number", "minimum": 0, "maximum": 1}})
-    scores = _closed({c.name: score for c in rubric.criteria})
-    return _closed({"scores": scores, "reason": {"type": "string"}, "keep": {"type": "boolean"}})
+    score = closed({"reason": {"type": "string"}, "score": {"type": "number", "minimum": 0, "maximum": 1}})
+    scores = closed({c.name: score for c in rubric.criteria})
+    return closed({"scores": scores, "reason": {"type": "string"}, "keep": {"type": "boolean"}})
 
 
 @cache
@@ -173,10 +174,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a key stands twice")
     return found
-
-
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _shape(rubric: Rubric) -> str:

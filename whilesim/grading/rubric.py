@@ -18,8 +18,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints, TypeAdapter, ValidationError
 
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import loads
-from whilesim.core.keys import scrub
+from whilesim.core.jsontext import first_fault, loads
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, shorten
 
@@ -119,13 +118,6 @@ def read_rubric(source: str | os.PathLike[str] | Sequence[Any] | Mapping[str, An
     return _build(source)
 
 
-def first_fault(error: ValidationError) -> str:
-    """Say in words what pydantic holds against the first wrong field."""
-    first = error.errors()[0]
-    name = repr(".".join(map(str, first["loc"]))) if first["loc"] else "it"
-    return f"{name} is {shorten(repr(scrub(first['input'])), 200)}: {first['msg']}."
-
-
 def checked(kind: type[T], value: Any, told: str, typed: str = "") -> T:
     """Return a value as pydantic reads it.
 
@@ -136,7 +128,7 @@ def checked(kind: type[T], value: Any, told: str, typed: str = "") -> T:
         found: T = _adapter(kind).validate_python(value)
         return found
     except ValidationError as error:
-        raise InputError(f"{told}{first_fault(error)} {typed}".rstrip()) from error
+        raise InputError(f"{told}{first_fault(error, given=True)} {typed}".rstrip()) from error
 
 
 def _build(source: Mapping[str, Any]) -> Rubric:

@@ -15,11 +15,11 @@ from itertools import compress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import dumps, first_error, loads, write_lines, write_whole
+from whilesim.core.jsontext import dumps, first_fault, loads, write_lines, write_whole
 from whilesim.keeping.grades import Grade, Grades
 from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.rows import Row
@@ -69,7 +69,7 @@ class RowFile(Sequence[Row]):
                 except ValueError as error:
                     lines.seek(0)
                     number = lines.read(offset).count(b"\n") + 1
-                    wrong = first_error(error) if isinstance(error, ValidationError) else str(error)
+                    wrong = first_fault(error)
                     wrong += "" if isinstance(error, InputError) else ". Restore the line, or delete it."
                     raise InputError(f"{os.fspath(self.path)}, line {number} cannot be read: {wrong}") from error
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import dumps, first_error, loads, write_whole
+from whilesim.core.jsontext import dumps, first_fault, loads, write_whole
 from whilesim.situations.axes import Axis
 from whilesim.situations.policy import Clause, Policy
 from whilesim.situations.tools import Effect, Tool, parse_tools
@@ -80,7 +80,7 @@ class Manifest(BaseModel):
         try:
             return cls.model_validate(loads(Path(path).read_text(encoding="utf-8")))
         except ValueError as error:
-            shape = first_error(error) if isinstance(error, ValidationError) else ""
+            shape = first_fault(error) if isinstance(error, ValidationError) else ""
             wrong = f"cannot be read: {shape}" if shape else f"is not JSON: {error}"
             msg = f"{name or os.fspath(path)} {wrong}. Restore it, or start anew elsewhere; "
             raise InputError(msg + "if a later whilesim wrote it, type: pip install --upgrade whilesim") from error

@@ -24,7 +24,7 @@ from whilesim.cards.personas import Persona
 from whilesim.chat.messages import Change, CustomerCall, Failure, Message, Role, Stop, Trace
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import canonical, dumps, first_error, loads, parse_object
+from whilesim.core.jsontext import canonical, dumps, first_fault, loads, parse_object
 from whilesim.grading.checks.calls import read_calls
 from whilesim.grading.checks.findings import Finding
 from whilesim.grading.verdicts import Verdict
@@ -226,7 +226,7 @@ class Row(Part):
             row = cls.model_validate(given)
             wrong = row._converted(given)
         except ValidationError as error:
-            wrong = first_error(error)
+            wrong = first_fault(error)
         if wrong:
             msg = f"row {given.get('id')!r} cannot be read: {wrong}. "
             raise InputError(msg + "Its keys and their types are in whilesim/keeping/row.schema.json.")
