@@ -77,7 +77,7 @@ class Slots:
             self._grant()
         if not self._best and self._answers >= min(self.ceiling, _START):
             self._best = self._seconds / self._answers
-        self._look()
+        self._review()
 
     def strained(self, *, refused: bool, retry_after: float | None = None) -> None:
         """Note a request that the endpoint refused for load (429) or let time out."""
@@ -91,7 +91,7 @@ class Slots:
             self._edge = self.limit
             self.limit, self._trial = max(1.0, self.limit / 2), None
             self._open_window(self._cool_until)
-        self._look()
+        self._review()
 
     def drop_waiting(self, error: Callable[[], Exception]) -> None:
         """Fail all who wait: the run is over."""
@@ -122,7 +122,7 @@ class Slots:
     def _open_window(self, now: float) -> None:
         self._since, self._answers, self._strains, self._seconds = now, 0, 0, 0.0
 
-    def _look(self) -> None:
+    def _review(self) -> None:
         now, total = self._clock(), self._answers + self._strains
         if now - self._since < _WINDOW or total < max(4, min(20, self.limit)):
             return

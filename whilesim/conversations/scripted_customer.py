@@ -128,10 +128,10 @@ def _is_disputed(card: Card, name: str, heard: str) -> bool:
     other = re.sub(r",(?=\d{1,2}$)", ".", other) if number else other  # 12,50
     if number and not re.fullmatch(r"-?\d+(?:\.\d+)?", other):
         return False
-    return float(other) != float(value) if number and want.shape == "number" else _look(other) == _look(value)
+    return float(other) != float(value) if number and want.shape == "number" else _outline(other) == _outline(value)
 
 
-def _look(value: str) -> str:
+def _outline(value: str) -> str:
     """Return how an id or a date looks: 'W12' and 'w904' are alike."""
     return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "0", value)).lstrip("#")
 

@@ -90,7 +90,7 @@ def push(
     present = [] if dry_run else _open(repo, private)
     replaced, pushes = "", []
     if "manifest.json" in present:
-        replaced = str(_look(repo).sha)
+        replaced = str(_info(repo).sha)
         pushes = _read_manifest(repo).record.get("pushes", [])
     pushes = [*pushes, {"rows": counts, "whilesim": manifest.whilesim, "replaced": replaced}]
     manifest = manifest.model_copy(update={"record": {**manifest.record, "pushes": pushes}})
@@ -142,7 +142,7 @@ def commit(repo: str, files: Mapping[str, Path | bytes], old: Iterable[str], tol
 
 def list_files(repo: str, revision: str | None = None, told: str = "") -> list[str]:
     """Return the paths in a dataset, or say that there is none; ``told`` opens what is said."""
-    return [file.rfilename for file in _look(repo, revision, told).siblings or ()]
+    return [file.rfilename for file in _info(repo, revision, told).siblings or ()]
 
 
 def fetch(repo: str, path: str) -> str:
@@ -191,7 +191,7 @@ def _open(repo: str, private: bool) -> list[str]:
     return present
 
 
-def _look(repo: str, revision: str | None = None, told: str = "") -> Any:
+def _info(repo: str, revision: str | None = None, told: str = "") -> Any:
     from huggingface_hub import HfApi
 
     return patiently(repo, lambda: HfApi().dataset_info(repo, revision=revision, timeout=_PATIENCE), told)
