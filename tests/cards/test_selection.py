@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whilesim.cards import selection
-from whilesim.cards.selection import choose_candidates, select_spread, spread
+from whilesim.cards.selection import choose_candidates, spread
 from whilesim.core.errors import InputError
 
 
@@ -27,26 +27,8 @@ def between(vectors: Any, left: Any, right: Any) -> Any:
     return np.linalg.norm(unit[list(left)][:, None] - unit[list(right)][None], axis=2)
 
 
-def radius(vectors: Any, chosen: Any) -> float:
-    return float(between(vectors, range(len(vectors)), chosen).min(axis=1).max())
-
-
 def least(vectors: Any, chosen: Any) -> float:
     return min((float(between(vectors, [a], [b])[0, 0]) for a, b in combinations(chosen, 2)), default=2.0)
-
-
-@settings(deadline=None)
-@given(st.integers(0, 10_000), st.integers(1, 7), st.data())
-def test_no_choice_is_more_than_twice_as_good(seed: int, n: int, data: st.DataObject) -> None:
-    vectors = vectors_of(seed, n)
-    count = data.draw(st.integers(1, n))
-    start = data.draw(st.integers(0, n - 1))
-    chosen = select_spread(vectors, count, start=start)
-    assert chosen[0] == start
-    assert len(set(chosen.tolist())) == count
-    best = min(radius(vectors, some) for some in combinations(range(n), count))
-    assert radius(vectors, chosen) <= 2 * best + 1e-5
-    assert select_spread(vectors, max(1, count - 1), start=start).tolist() == chosen[: max(1, count - 1)].tolist()
 
 
 @settings(deadline=None)
@@ -75,12 +57,10 @@ def test_the_same_vectors_give_the_same_choice_whatever_their_last_bits() -> Non
     groups = [at // 4 for at in range(80)]
     shaken = vectors * (1 + 1e-12 * np.random.default_rng(4).normal(size=vectors.shape))
     assert choose_candidates(vectors, groups).tolist() == choose_candidates(3.0 * shaken, groups).tolist()
-    assert select_spread(vectors, 20).tolist() == select_spread(3.0 * shaken, 20).tolist()
 
 
 def test_ties_go_to_the_lower_index() -> None:
     alike = np.ones((6, 2))
-    assert select_spread(alike, 4).tolist() == [0, 1, 2, 3]
     assert choose_candidates(alike, [0, 0, 1, 1, 2, 2]).tolist() == [0, 2, 4]
 
 
@@ -107,15 +87,9 @@ def test_nothing_to_choose_from_is_nothing_chosen() -> None:
     assert spread(np.empty((0, 4))) == {"least": None, "mean": None}
 
 
-@pytest.mark.parametrize("count", [0, 4])
-def test_a_count_out_of_range_is_refused(count: int) -> None:
-    with pytest.raises(InputError, match=r"not possible among 3 vectors\. Type 1 to 3"):
-        select_spread(np.eye(3), count)
-
-
 @pytest.mark.parametrize("wrong", [[[1.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [np.nan, 1.0]], [[1.0], [np.inf]]])
 def test_a_vector_without_a_direction_is_refused(wrong: Any) -> None:
-    for call in (lambda v: select_spread(v, 1), lambda v: choose_candidates(v, [0, 1]), spread):
+    for call in (lambda v: choose_candidates(v, [0, 1]), spread):
         with pytest.raises(InputError, match="vector 1 is zero or not finite"):
             call(np.array(wrong))
 

@@ -146,7 +146,7 @@ def plan(
     )
 
 
-def write_wave(first: Plan, rows: Sequence[Mapping[str, str]], wave: int, candidates: int = 4) -> Plan:
+def write_wave(first: Plan, rows: Sequence[Mapping[str, str]], wave: int) -> Plan:
     """Write cards for further rows of a plan; their ids say which wave they belong to."""
     desk = Desk(
         policy=first.policy,
@@ -156,7 +156,7 @@ def write_wave(first: Plan, rows: Sequence[Mapping[str, str]], wave: int, candid
         factory=first.factory,
         seed=first.seed,
     )
-    drafts = draft_cards(desk, first.space, rows, candidates, None, prefix=f"w{wave}s")
+    drafts = draft_cards(desk, first.space, rows, 4, None, prefix=f"w{wave}s")
     cards, oracles, _, _ = choose_cards(desk, drafts, "hashed")
     return replace(first, cards=cards, oracles=oracles)
 

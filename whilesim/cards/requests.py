@@ -101,7 +101,7 @@ def _described(description: str) -> str:
     if verb not in {*deed_of_verb(), *frames["say_instead"]} or not 1 <= len(rest.split()) <= 9 or "_" in text:
         return ""
     bare = verb != "search" and not re.match(
-        r"(?:an?|the|my|your|all|any|some|for|to|up|whether|if|in|on|with|if|how|what|this|its|their)\b", rest, re.I
+        r"(?:an?|the|my|your|all|any|some|for|to|up|whether|if|in|on|with|how|what|this|its|their)\b", rest, re.I
     )
     rest = f"the {rest}" if bare else rest
     return as_me(f"{frames['say_instead'].get(verb, verb)} {lowered(rest)}")

@@ -29,43 +29,6 @@ Indices = NDArray[np.intp]
 _AT_ONCE = 256  # groups whose candidates are held against all chosen ones at once
 
 
-def select_spread(vectors: Vectors, count: int, *, start: int = 0) -> Indices:
-    """Choose ``count`` vectors that leave none of the others far from a chosen one.
-
-    Farthest-first: ``start`` is taken, and then always the vector whose nearest chosen one is
-    furthest away. The largest distance from a vector to its nearest chosen one is at most twice
-    what the best choice of ``count`` vectors has.
-
-    Args:
-        vectors: One embedding a row, shape ``(n, d)``; only directions count, since each is scaled
-            to unit length.
-        count: How many are chosen, from 1 to ``n``.
-        start: The index that is chosen first.
-
-    Returns:
-        Indices in the order chosen, shape ``(count,)``: fewer are a prefix of more.
-
-    Raises:
-        InputError: ``count`` or ``start`` is out of range, or a vector is zero or not finite.
-
-    Source:
-        Gonzalez (1985). Clustering to minimize the maximum intercluster distance. Theoretical
-        Computer Science 38, 293-306.
-    """
-    unit = _unit(vectors)
-    if not 1 <= count <= len(unit) or not 0 <= start < len(unit):
-        msg = f"count={count} from start={start} is not possible among {len(unit)} vectors. Type 1 to {len(unit)}."
-        raise InputError(msg)
-    chosen = [start]
-    nearest = unit @ unit[start]
-    while len(chosen) < count:
-        gaps = _distance(nearest)
-        gaps[chosen] = -1.0
-        chosen.append(int(gaps.argmax()))
-        nearest = np.maximum(nearest, unit @ unit[chosen[-1]])
-    return np.array(chosen, dtype=np.intp)
-
-
 def choose_candidates(vectors: Vectors, groups: Sequence[int]) -> Indices:
     """Choose one vector of each group so that the chosen are far apart.
 
