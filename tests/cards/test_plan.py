@@ -164,6 +164,14 @@ def test_a_balance_turns_situations_toward_its_share_and_costs_no_pair(share: fl
     assert "balance" not in str(plain)
 
 
+def test_a_balance_in_numpys_numbers_is_the_same_plan(tmp_path: Path) -> None:
+    told, same = (plan(situations=10, candidates=1, balance={"handoff_wanted": n}) for n in (np.float32(0.5), 0.5))
+    assert told.balance == {"handoff_wanted": 0.5}
+    for name, one in (("told", told), ("same", same)):
+        one.save(tmp_path / name)
+    assert (tmp_path / "told").read_bytes() == (tmp_path / "same").read_bytes()
+
+
 def test_a_balance_out_of_reach_says_how_many_situations_would_do() -> None:
     told = str(plan(situations=30, candidates=1, balance={"handoff_wanted": 0.9}))
     assert "situations would reach it" in told

@@ -277,6 +277,15 @@ def test_one_date_that_was_said_is_not_two() -> None:
     assert known.fill(parse_tools([find])[0]) == ({"from": "2026-03-09"}, [])
 
 
+def test_a_list_of_dates_is_left_as_it_is_beside_one_date() -> None:
+    day = {"type": "string", "format": "date"}
+    parameters = {"type": "object", "properties": {"from": day, "to": day, "dates": {"type": "array", "items": day}}}
+    said = "Which slots are free? The dates are 2026-03-09 and 2026-03-10."
+    known = Known([Message(role="user", content=said)], [], [said], said)
+    (tool,) = parse_tools([{"name": "find_slots", "parameters": {**parameters, "required": ["from", "dates"]}}])
+    assert known.fill(tool) == ({"from": "2026-03-09", "dates": ["2026-03-09", "2026-03-10"]}, [])
+
+
 @pytest.mark.parametrize(
     ("said", "stay"),
     [

@@ -8,6 +8,8 @@ import sys
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -601,6 +603,25 @@ def test_an_agent_is_loaded_from_a_module_or_a_script(tmp_path: Path) -> None:
     script.write_text("def agent(:")
     with pytest.raises(InputError, match="cannot be loaded: SyntaxError"):
         load_agent(f"{script}:agent")
+
+
+class Hooked(MetaPathFinder, Loader):
+    """Makes modules that no file holds."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        return ModuleSpec(name, self) if name == "hooked_agent" else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.agent = shop_agent  # type: ignore[attr-defined]
+
+
+def test_an_agent_is_loaded_from_a_module_that_no_file_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = ModuleType("made_by_hand")  # without a spec: to look for one raises
+    made.agent = shop_agent  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "made_by_hand", made)
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Hooked()])
+    monkeypatch.delitem(sys.modules, "hooked_agent", raising=False)
+    assert load_agent("made_by_hand:agent") is load_agent("hooked_agent:agent") is shop_agent
 
 
 def test_own_factories_get_the_tickets_state() -> None:

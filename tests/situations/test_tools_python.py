@@ -6,10 +6,11 @@ import dataclasses
 import functools
 import sys
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Optional, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Optional, TypedDict
 
 import pytest
 from pydantic import BaseModel, Field
+from typing_extensions import NotRequired, Required
 
 from whilesim.core.errors import InputError
 from whilesim.situations.tools import parse_tools
@@ -272,6 +273,24 @@ class Basket:
     named: dict[str, Item] | None = None
 
 
+class Offer(TypedDict):
+    sku: str
+    note: NotRequired[str]
+
+
+class Wish(TypedDict, total=False):
+    sku: Required[str]
+    note: str
+
+
+@dataclasses.dataclass
+class Crate:
+    offers: list[Offer]
+    wish: Wish
+    made: ClassVar[int] = 0
+    sealed: bool = dataclasses.field(default=False, init=False)
+
+
 class Odd:
     pass
 
@@ -289,6 +308,18 @@ def test_a_typed_dict_anywhere_below_an_argument_is_read_and_what_is_not_is_note
     assert (properties["item"]["type"], properties["item"]["description"]) == (["object", "null"], "The item")
     assert tool.notes == ("type 'Odd' is not read: any value is accepted there",)
     assert tool.returns is None
+
+
+def test_marks_of_a_key_are_read_under_annotations_as_text_and_what_is_no_field_is_no_argument():
+    def pack(crate: Any) -> None:
+        """Pack it."""
+
+    pack.__annotations__ = {"crate": Crate}
+    crate = one(pack).parameters["properties"]["crate"]
+    assert (list(crate["properties"]), crate["required"]) == (["offers", "wish"], ["offers", "wish"])
+    for part in (crate["properties"]["offers"]["items"], crate["properties"]["wish"]):
+        assert (list(part["properties"]), part["required"]) == (["sku", "note"], ["sku"])
+        assert part["properties"]["note"]["type"] == "string"
 
 
 def test_decorated_functions_are_the_tools_and_say_their_names_and_effects():

@@ -44,6 +44,20 @@ def test_a_number_that_is_added_gets_a_field_of_its_own_where_no_number_of_the_k
     }
 
 
+@pytest.mark.parametrize(
+    ("more", "kind"), [({}, "card"), ({"last4": "string"}, "customer"), ({"code": "string"}, "customer")]
+)
+def test_an_argument_that_tells_which_of_several_names_no_record_of_the_owner(more: Any, kind: str):
+    tools = [
+        act("get_customer", "Read a customer.", "read", customer_id="string"),
+        act("get_card", "Read a card.", "read", card_id="string"),
+        act("list_cards", "List the cards of a customer.", "read", customer_id="string"),
+        act("block_card", "Block a card.", customer_id="string", **more),
+    ]
+    deed = infer_world(tools, None).deeds["block_card"]
+    assert (deed.kind, deed.after) == (kind, "blocked")
+
+
 def test_an_act_on_a_child_falls_on_the_child_and_leaves_its_owner_as_it_was():
     world = MockWorld(RENTAL, None, {"tool": "release_pledge"}, 1)
     key, other = list(world.records["rental"])[:2]

@@ -516,12 +516,67 @@ def test_a_policy_that_says_what_to_do_when_a_tool_fails_is_heard(rules, wanted)
     ],
 )
 def test_a_team_that_a_rule_names_is_part_of_the_hand_over(text, arguments):
-    teams = ["payroll", "payroll_security", "global_mobility", "it"]
+    teams = [7, "payroll", "payroll_security", None, "global_mobility", "it"]  # what is no text names no team
     schema = {"type": "object", "properties": {"team": {"enum": teams}}}
     tools = (*STAY_TOOLS[:-1], Tool(name="hand_over", description="", parameters=schema, effect="handoff"))
     rule, focus = Clause(id="c01", text=text, kind="handoff"), Focus(tool="cancel_booking", arguments={})
     told = build_oracle({"tool": "cancel_booking"}, clause=rule, tools=tools, focus=focus, applies="yes")
     assert told.must_call[0].arguments == arguments
+
+
+ORDERS = (
+    tool("get_order", "Read an order.", order_id="string"),
+    tool("list_orders", "List the orders of a customer.", customer_id="string"),
+    tool("hold_order", "Hold an order. No other orders are already held for the customer. Sets the order status to held.",
+         "write", customer_id="string", order_id="string"),
+    tool("release_order", "The order status must be held. Sets the order status to open.", "write", order_id="string"),
+    tool("create_refund", "Create a refund.", "write", order_id="string", amount="number"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("amount", [0, -3])
+def test_a_new_record_of_no_amount_is_refused(amount):
+    world = MockWorld(ORDERS, None, {"tool": "create_refund"}, 2)
+    arguments = {**world.focus.arguments, "amount": amount}
+    assert re.search("greater than zero|must be positive", world.call("create_refund", arguments))
+    assert (world.log[-1].failed, world.log[-1].changes) == (True, ())
+
+
+def test_a_payment_of_nothing_is_refused_as_none(demo):
+    world = world_of(demo, tool="pay_bill")
+    reply = world.call("pay_bill", {**world.focus.arguments, "amount": 0})
+    assert re.search("greater than zero|must be positive", reply)
+    assert world.log[-1].failed
+
+
+def test_an_order_is_held_for_its_owner_alone_once_at_a_time_and_released_only_when_held():
+    world = MockWorld(ORDERS, None, {"tool": "get_order"}, 2)
+    orders = world.records["order"]
+    (mine, other), theirs = _of_two_owners(orders)
+    for key in orders:
+        orders[key]["status"] = "shipped"
+    owner, stranger = orders[mine]["customer_id"], orders[theirs]["customer_id"]
+    for name, arguments, told in (
+        ("release_order", {"order_id": mine}, r"\bshipped\b.*\bheld\b|\bheld\b.*\bshipped\b"),
+        ("hold_order", {"customer_id": stranger, "order_id": mine}, "does not belong to|is not associated with"),
+        ("hold_order", {"customer_id": owner, "order_id": mine}, ""),
+        ("hold_order", {"customer_id": owner, "order_id": other}, "is already held|may be held at a time"),
+        ("release_order", {"order_id": mine}, ""),
+        ("hold_order", {"customer_id": owner, "order_id": other}, ""),
+    ):
+        reply = world.call(name, arguments)
+        assert re.search(told, reply), reply
+        assert world.log[-1].failed is bool(told)
+    assert (orders[mine]["status"], orders[other]["status"], orders[theirs]["status"]) == ("open", "held", "shipped")
+
+
+def _of_two_owners(orders):
+    """Two orders of one customer, and one of another."""
+    by_owner = {}
+    for key, order in orders.items():
+        by_owner.setdefault(order["customer_id"], []).append(key)
+    mine = next(keys for keys in by_owner.values() if len(keys) > 1)
+    return mine[:2], next(k for k, o in orders.items() if o["customer_id"] != orders[mine[0]]["customer_id"])
 
 
 @pytest.mark.parametrize(
