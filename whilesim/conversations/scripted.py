@@ -77,10 +77,10 @@ class _Step:
         """Choose the next step."""
         if again := self._handoff_again():
             return again
-        if self._settled():
-            return self._after_settlement()
         if any(r.trouble is None for r in self.search.tried("handoff")):
             return self.say("handed_off")
+        if self._settled():
+            return self._after_settlement()
         tool = self.box.meant(self.request) or self.box.meant(self.request, pressed=self._times("ask_intent") > 0)
         if tool is None:
             return self.say("ask_intent") if self._times("ask_intent") < 2 else self._cannot()
@@ -314,8 +314,6 @@ class _Step:
 
     def _after_settlement(self) -> Message:
         """Answer a further request by the rule it is about, or say goodbye."""
-        if any(r.trouble is None for r in self.search.tried("handoff")):
-            return self.say("handed_off")
         wished = any(map(asks_person, self.said)) and not self.search.tried("handoff")
         rule = read_rules(self.prompt).about(self.said[-1])
         kind = "handoff" if wished else answer_further(self.said[-1], rule)
