@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 Severity = Literal["drop", "warn"]
 
@@ -21,7 +21,3 @@ class Finding:
     reason: str
     severity: Severity = "drop"
     """As :func:`~whilesim.grading.checks.run.run_checks` decides; the checks themselves leave it alone."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the finding as a JSON object, keys as in a row."""
-        return asdict(self)
