@@ -34,8 +34,7 @@ def fewest_rows(grid: Grid, possible: Bools) -> int:
 def _tables(grid: Grid, possible: Bools) -> dict[tuple[int, int], Bools]:
     tables = {}
     for at, (a, b) in enumerate(grid.combos.tolist()):
-        flat = possible[grid.offsets[at] : grid.offsets[at + 1]]
-        tables[a, b] = flat.reshape(grid.sizes[a], grid.sizes[b])
+        tables[a, b] = possible[grid.offsets[at] : grid.offsets[at + 1]].reshape(grid.sizes[a], grid.sizes[b])
         tables[b, a] = tables[a, b].T
     return tables
 

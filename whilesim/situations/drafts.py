@@ -47,8 +47,7 @@ class Draft:
     @property
     def section(self) -> str:
         """The headings above it, outermost first."""
-        above = self.block.headings[: -1 if self.block.kind == "heading" else None]
-        return " > ".join(filter(None, above))
+        return " > ".join(filter(None, self.block.headings[: -1 if self.block.kind == "heading" else None]))
 
 
 def draft_clauses(text: str) -> list[Draft]:

@@ -150,8 +150,7 @@ def _best_first(rows: Ints, goal: Goal) -> Ints:
         unseen[ids[row]] = False
         gains[row] = -1
         order.append(row)
-    rest = np.argsort(-gains, kind="stable")
-    return np.asarray(rows[order + rest[: len(rows) - len(order)].tolist()])
+    return np.asarray(rows[order + np.argsort(-gains, kind="stable")[: len(rows) - len(order)].tolist()])
 
 
 def _settle(rows: Ints, goal: Goal) -> Ints:

@@ -82,8 +82,7 @@ class Search:
         if not spare.any():
             return len(missing), missing
         combos = np.searchsorted(self.grid.offsets, missing, side="right") - 1
-        over = np.bincount(combos, minlength=len(spare)) > spare
-        return len(missing), missing[over[combos]]
+        return len(missing), missing[(np.bincount(combos, minlength=len(spare)) > spare)[combos]]
 
     def _next(self, size: int) -> int:
         self.draw = (self.draw * 6364136223846793005 + 1442695040888963407) % (1 << 64)

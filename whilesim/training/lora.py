@@ -89,8 +89,7 @@ def train(
     write_whole(folder / "training.json", [dumps(what, indent=1).encode()])
     trainer = _trainer(model, tokenizer, examples, recipe, folder)
     trainer.train(resume_from_checkpoint=bool(resume and list(folder.glob("checkpoint-*"))))
-    trained = trainer.model.merge_and_unload() if merge else trainer.model
-    trained.save_pretrained(folder)
+    (trainer.model.merge_and_unload() if merge else trainer.model).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     history = trainer.state.log_history
     done = Trained(

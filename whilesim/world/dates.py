@@ -113,8 +113,7 @@ def follow_status(model: WorldModel, kind: Kind, record: dict[str, Any], seed: i
             since = model.now - timedelta(days=between(1, 20, seed, kind.name, index, told.name))
             record[told.name] = f"{since:%Y-%m-%d}" if status[:5] in stems else None
         if told.name.endswith("_status") and record.get(told.name) == "pending" and not told.options:
-            done = record.get(f"{told.name.removesuffix('_status')}_date")
-            record[told.name] = "completed" if done else "pending"
+            record[told.name] = "completed" if record.get(f"{told.name.removesuffix('_status')}_date") else "pending"
     if not ISO.match(str(record.get("due_date"))):
         return
     days = 31 + 30 * (index % 3) if status in _EARLIER else 0

@@ -236,8 +236,7 @@ def _write(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[s
     if creates or loose:
         made = _creation(tool, phrase, kinds, party, keys, after if phrase.deed == "status" else "")
         return made if creates else replace(made, guessed=True, why=f"{UNFOUND}, so it makes a {made.kind}")
-    parent = kinds[kind].parent if kind in kinds else ""
-    owners = {party, parent} - {kind}
+    owners = {party, kinds[kind].parent if kind in kinds else ""} - {kind}
     owner = next((a for a in keys if a != key and keys[a] in owners and not is_value(a, arguments[a])), "")
     if phrase.deed == "delete" and (key or noun) and not [a for a in arguments if a not in keys]:
         why = f"verb {phrase.verb!r} removes"
