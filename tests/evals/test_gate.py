@@ -289,3 +289,22 @@ def test_retries_are_refused_unless_asked_for(
     assert run_pytest(tmp_path, *given, "--whilesim-allow-retries") == 0
     assert run_pytest(tmp_path, "--whilesim-suite", "nowhere.jsonl") == 4
     assert "there is no file 'nowhere.jsonl'" in capsys.readouterr().err
+
+
+def test_more_trials_of_the_same_tickets_do_not_narrow_what_is_known_of_others() -> None:
+    def moody(user_message: str, context: Any, trace: Any) -> Any:
+        return (
+            sometimes(user_message, context, trace)
+            if trace.case_id == "CS-002"
+            else shop_agent(user_message, context, trace)
+        )
+
+    told = [ticket(n + 1) for n in range(10)]
+    once, often = (ws.evaluate(moody, told, trials=trials, options=QUIET) for trials in (1, 20))
+    assert (once.passed.value, often.passed.value) == (0.9, 0.9)
+    assert often.passed.low is not None
+    assert often.passed.low <= 0.7
+    for run in (once, often):
+        assert not hold(run, passed=0.8, undecided="fail").passed
+    alone = ws.evaluate(shop_agent, told[:1], trials=20, options=QUIET)
+    assert "no interval holds it: fail decides, fail" in str(hold(alone, passed=0.9, undecided="fail"))

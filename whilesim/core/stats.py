@@ -148,6 +148,16 @@ def proportion(c: int, n: int) -> Estimate:
     return Estimate(c / n, low, high, n)
 
 
+def share(told: Sequence[tuple[Hashable, bool]]) -> Estimate:
+    """Return the share of trials that hold, each told with its task.
+
+    Trials of one task are no independent evidence, however many there are: the interval is a bootstrap's over tasks,
+    and Wilson's where every task was tried once.
+    """
+    tasks, held = [task for task, _ in told], [bool(holds) for _, holds in told]
+    return bootstrap(held, tasks) if len(set(tasks)) < len(tasks) else proportion(sum(held), len(held))
+
+
 def fisher(passes_a: int, n_a: int, passes_b: int, n_b: int) -> Comparison:
     """Compare two pass counts by Fisher's exact test, two-sided [4].
 
@@ -239,18 +249,6 @@ def kappa(a: Sequence[Hashable], b: Sequence[Hashable]) -> Estimate:
         return Estimate(None, n=n, why="both gave one and the same label to everything")
     value, low, high = ((p - by_chance) / (1 - by_chance) for p in (agreed / n, *wilson(agreed, n)))
     return Estimate(value, low, high, n)
-
-
-def power(p1: float, p2: float, n: int, *, alpha: float = 0.05) -> float:
-    """Return the chance to see ``p1`` against ``p2`` as different with ``n`` tasks per arm.
-
-    Two-sided, pooled normal approximation, the inverse of :func:`sample_size` [7].
-    """
-    from scipy.stats import norm
-
-    pooled, own = _spreads(p1, p2, alpha, 0.5)
-    apart = abs(p1 - p2) * math.sqrt(n) - norm.isf(alpha / 2) * pooled
-    return float(norm.cdf(apart / own)) if own else float(apart > 0)
 
 
 def sample_size(p1: float, p2: float, power: float = 0.8, alpha: float = 0.05) -> int:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, read_lines, write_lines, write_whole
-from whilesim.core.stats import Estimate, PassAt, bootstrap, pass_at, proportion
+from whilesim.core.stats import Estimate, PassAt, bootstrap, pass_at, proportion, share
 from whilesim.evals.publish import push_table
 from whilesim.evals.scorers import SCORERS
 from whilesim.evals.tickets import read_json
@@ -86,9 +86,8 @@ class EvalResult:
 
     @property
     def passed(self) -> Estimate:
-        """Share of decided traces that passed; over several trials see ``pass_at``."""
-        told = [t.passed for t in self.traces if t.passed is not None]
-        return proportion(sum(told), len(told))
+        """Share of decided traces that passed, with an interval over tickets."""
+        return share([(t.case_id, t.passed) for t in self.traces if t.passed is not None])
 
     @property
     def undecided(self) -> int:
@@ -103,15 +102,15 @@ class EvalResult:
     @property
     def flip_rate(self) -> Estimate:
         """Share of tickets whose trials disagree; n/a for single trials."""
-        if not (tried := [{t.passed for t in traces} for traces in self.by_ticket.values() if len(traces) > 1]):
+        decided = [[t.passed for t in traces if t.passed is not None] for traces in self.by_ticket.values()]
+        if not (tried := [set(told) for told in decided if len(told) > 1]):
             return Estimate(None, why="single trials")
         return proportion(sum(len(told) > 1 for told in tried), len(tried))
 
     @property
     def tool_error_rate(self) -> Estimate:
         """Share of tool calls that failed."""
-        calls = [bool(c.get("failed")) for t in self.traces for c in t.tool_calls]
-        return proportion(sum(calls), len(calls))
+        return share([(t.case_id, bool(c.get("failed"))) for t in self.traces for c in t.tool_calls])
 
     @property
     def average_turns(self) -> float:

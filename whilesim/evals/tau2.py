@@ -22,7 +22,7 @@ from pydantic import BaseModel
 
 from whilesim.core.errors import InputError
 from whilesim.core.keys import scrub
-from whilesim.core.stats import Estimate, pass_at, proportion
+from whilesim.core.stats import Estimate, pass_at, proportion, share
 from whilesim.core.templates import load_words
 from whilesim.core.text import digest
 from whilesim.evals.compare import Change, compare_tries
@@ -112,9 +112,10 @@ class Tau2Run:
     @property
     def three_ways(self) -> dict[str, Estimate]:
         """The pass rate with infrastructure errors left out, as failures, and as passes."""
-        broken, n, c = sum(map(_is_broken, self.simulations)), len(self.simulations), self.passes
-        counts = {"left out": (c, n - broken), "as failures": (c, n), "as passes": (c + broken, n)}
-        return {name: proportion(*pair) for name, pair in counts.items()}
+        whole = [(s["task_id"], _passes(s)) for s in self.simulations if not _is_broken(s)]
+        broken = [s["task_id"] for s in self.simulations if _is_broken(s)]
+        more = {"left out": [], "as failures": [(i, False) for i in broken], "as passes": [(i, True) for i in broken]}
+        return {name: share([*whole, *tries]) for name, tries in more.items()}
 
     @property
     def tags(self) -> dict[str, list[str]]:
