@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judges import honest
 from stub import Stub, answer_plainly
 
 import whilesim as ws
@@ -331,3 +332,31 @@ def test_a_model_that_cannot_be_asked_leaves_no_file_open(monkeypatch: pytest.Mo
             ws.Model("m", base_url="http://127.0.0.1:9"), plan=plan, run_dir=tmp_path, budget=ws.Budget(usd=1.0)
         )
     assert closed == [True]
+
+
+def test_the_same_script_again_pays_no_judge_twice_and_forgets_none_that_was_admitted(tmp_path: Path) -> None:
+    judge = honest()
+
+    def begin() -> ws.Simulation:
+        return ws.simulate(tools=TOOLS, system_prompt=POLICY, situations=4, run_dir=tmp_path, progress=False)
+
+    first = begin().grade(judge=judge)
+    name, calls = next(row.verdict.judge for row in first.rows if row.verdict and row.verdict.judge), judge.calls
+    first.describe(admitted=[name])
+    verdicts = (tmp_path / "verdicts.jsonl").read_bytes()
+    again = begin()
+    assert again.ledger == first.ledger
+    again.grade(judge=judge, require_admitted=True)
+    assert judge.calls == calls > 0
+    assert (tmp_path / "verdicts.jsonl").read_bytes() == verdicts
+    assert ws.load(tmp_path).manifest.admitted == [name]
+
+
+def test_verdicts_on_conversations_that_are_gone_are_not_taken_for_the_new_ones(tmp_path: Path) -> None:
+    def begin(reply: str) -> ws.Simulation:
+        agent: Any = lambda messages: reply  # noqa: E731  its name stands in the fingerprint
+        return ws.simulate(agent, tools=TOOLS, system_prompt=POLICY, situations=2, run_dir=tmp_path, progress=False)
+
+    begin("Hello.").grade(judge=honest())
+    (tmp_path / "rows.jsonl").unlink()
+    assert not begin("Get lost.").graded

@@ -18,6 +18,7 @@ from whilesim.cards.planning import refuse_unknown
 from whilesim.chat.loop import run
 from whilesim.chat.throttle import Budget
 from whilesim.core.errors import InputError
+from whilesim.keeping.folders import Recalled, recall
 from whilesim.keeping.rows import Row
 from whilesim.keeping.simulation import Simulation
 from whilesim.playing import SCRIPTED, Cast, How, describe_run, find_cast, play_plan
@@ -102,16 +103,17 @@ def _plan(plan: Plan | None, options: Mapping[str, Any]) -> Plan:
 
 async def _simulate(plan: Plan, agent: Any, customer: Any, how: How) -> Simulation:
     cast: Cast = await find_cast(agent, customer)
+    known = recall(how.run_dir)
     rows = await play_plan(plan, cast, how)
     if how.run_dir is not None:
         try:
             plan.save(os.path.join(how.run_dir, "plan.json"))
         except OSError as error:  # the rows are more than the folder's completeness
             log.warning("%s has no plan.json, so refill cannot go on from it later: %s", how.run_dir, error)
-    return as_simulation(rows, plan, cast, how)
+    return as_simulation(rows, plan, cast, how, known)
 
 
-def as_simulation(rows: Sequence[Row], plan: Plan, cast: Cast, how: How) -> Simulation:
-    """Return a run's rows with all that is known of the run."""
-    manifest, more = describe_run(plan, cast, how), refiller(plan, cast, how)
-    return Simulation(rows, manifest, folder=how.run_dir, players=cast.players, refiller=more)
+def as_simulation(rows: Sequence[Row], plan: Plan, cast: Cast, how: How, known: Recalled) -> Simulation:
+    """Return a run's rows with all that is known of the run, what its folder held before included."""
+    manifest, more = describe_run(plan, cast, how).model_copy(update={"admitted": known[0]}), refiller(plan, cast, how)
+    return Simulation(rows, manifest, folder=how.run_dir, players=cast.players, refiller=more, grades=known[1])

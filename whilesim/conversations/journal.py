@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
 from whilesim.core.errors import InputError, RunError
@@ -123,12 +124,13 @@ class Journal:
         self._rows = path.open("r+b", buffering=0)
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
-        """Write ``manifest.json``, whole or not at all; the fingerprint in it is kept."""
+        """Write ``manifest.json``, whole or not at all; the fingerprint in it is kept, and the judges admitted there."""
         if self.folder is None:
             return
         path = self.folder / "manifest.json"
         with self._reporting():
-            _write_json(path, {**manifest, "fingerprint": _read_manifest(path).get("fingerprint")})
+            told = {"fingerprint": None, **_read_manifest(path)}
+            _write_json(path, {**manifest, **{n: v for n, v in told.items() if n in ("fingerprint", "admitted")}})
 
     def close(self) -> None:
         """Force everything to the disk and let another process write."""
@@ -141,13 +143,9 @@ class Journal:
 
     def _open(self, folder: Path, fingerprint: Mapping[str, Any]) -> None:
         path = folder / "rows.jsonl"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock = (folder / ".lock").open("a+b")
-            path.touch()
-        except OSError as error:
-            msg = f"the run folder {os.fspath(folder)!r} cannot be written: {error}. Choose another run_dir."
-            raise InputError(msg) from error
+        claim(folder)
+        self._lock = (folder / ".lock").open("a+b")
+        path.touch()
         try:
             _take_lock(self._lock, folder)
             self._compare(folder, fingerprint)
@@ -226,6 +224,16 @@ class Journal:
             if self.problem is None:
                 self.problem = f"{self.folder}: {error}. Rows that finish from now on are kept in memory only."
                 log.error(self.problem)
+
+
+def claim(folder: Path) -> None:
+    """Make a run's folder, and raise InputError where nothing can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        msg = f"the run folder {os.fspath(folder)!r} cannot be written: {error}. Choose another run_dir."
+        raise InputError(msg) from error
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:

@@ -28,6 +28,9 @@ T = TypeVar("T")
 WHOLE = 32 << 20
 """Bytes of ``rows.jsonl`` up to which rows are kept in memory."""
 _GRADE = TypeAdapter(Grade)
+_FILES = ("rows.jsonl", "manifest.json", "verdicts.jsonl")
+Recalled = tuple[list[str], dict[str, Grade] | None]
+"""Judges that a folder has admitted, and its grades, None where it has not been graded."""
 
 
 class RowFile(Sequence[Row]):
@@ -107,7 +110,7 @@ def read_folder(folder: Path) -> tuple[Sequence[Row], Manifest | None, dict[str,
     Raises:
         InputError: It holds no rows, or a line cannot be read; names the line.
     """
-    path, manifest, verdicts = (folder / name for name in ("rows.jsonl", "manifest.json", "verdicts.jsonl"))
+    path, manifest, verdicts = (folder / name for name in _FILES)
     begun = (folder / "log.jsonl").exists() and not verdicts.exists()  # an empty view that was saved is no such run
     if not path.exists() or (begun and not path.stat().st_size):
         msg = f"{os.fspath(folder)!r} holds no rows: no conversation of a run has ended there. Run simulate on it, or type another folder."
@@ -115,9 +118,25 @@ def read_folder(folder: Path) -> tuple[Sequence[Row], Manifest | None, dict[str,
     rows: Sequence[Row] = RowFile.open(path)
     if path.stat().st_size <= WHOLE:
         rows = tuple(rows)
-    told = RowFile.open(verdicts).read(lambda line: _GRADE.validate_python(loads(line))) if verdicts.exists() else None
-    grades = None if told is None else {grade.id: grade for grade in told}
-    return rows, Manifest.read(manifest) if manifest.exists() else None, grades
+    return rows, Manifest.read(manifest) if manifest.exists() else None, _read_grades(verdicts)
+
+
+def recall(folder: str | os.PathLike[str] | None) -> Recalled:
+    """Return what a folder that is played again knows of its rows: the judges admitted there, and the grades.
+
+    Where it holds no rows, what else stands in it is of others.
+    """
+    rows, manifest, verdicts = (Path(folder or ".") / name for name in _FILES)
+    if folder is None or not rows.exists() or not rows.stat().st_size:
+        return [], None
+    return Manifest.read(manifest).admitted if manifest.exists() else [], _read_grades(verdicts)
+
+
+def _read_grades(path: Path) -> dict[str, Grade] | None:
+    """Return grades by row id, None where nothing has been graded."""
+    if not path.exists():
+        return None
+    return {grade.id: grade for grade in RowFile.open(path).read(lambda line: _GRADE.validate_python(loads(line)))}
 
 
 def write_folder(folder: Path, played: Sequence[Row], manifest: Manifest, grades: Grades | None) -> None:

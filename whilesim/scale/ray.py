@@ -22,6 +22,7 @@ from whilesim.chat.loop import run
 from whilesim.chat.models import Model
 from whilesim.chat.throttle import Budget
 from whilesim.core.errors import InputError, MissingExtra
+from whilesim.keeping.folders import recall
 from whilesim.keeping.simulation import Simulation
 from whilesim.playing import SCRIPTED, Cast, How, find_cast, join_parts
 from whilesim.street import as_simulation, simulate
@@ -55,8 +56,9 @@ def simulate_on_ray(
     cast = run(find_cast(agent, customer))
     if any(isinstance(m, Model) and m.client is not None for m in cast.models.values()):
         raise InputError("a client cannot be sent to another machine. Type: ws.Model(name, base_url=..., api_key=...).")
+    known = recall(how.run_dir)
     folders = _play_shards(plan, cast, how, min(shards, max(1, len(plan.cards))))
-    return as_simulation(join_parts(plan, cast, how, folders), plan, cast, how)
+    return as_simulation(join_parts(plan, cast, how, folders), plan, cast, how, known)
 
 
 def _read_options(
