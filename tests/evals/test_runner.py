@@ -21,7 +21,7 @@ from shop import STARTER, shop_agent, ticket
 import whilesim as ws
 from whilesim.conversations import players
 from whilesim.conversations.intent import asks_person
-from whilesim.core.errors import InputError, RunError
+from whilesim.core.errors import InputError, ModelError, RunError
 from whilesim.evals.agents import load_agent
 from whilesim.evals.results import load_result
 from whilesim.evals.sandbox import open_sandbox
@@ -642,3 +642,36 @@ def test_own_factories_get_the_tickets_state() -> None:
 
 def test_it_runs_from_a_running_loop() -> None:
     assert asyncio.run(ws.aevaluate(shop_agent, [ticket()], options=QUIET)).traces[0].passed
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    def never(user_message: str, context: Any, trace: Any) -> Any:
+        raise AssertionError("played")
+
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"the run folder '.*file' cannot be written: .* Choose another run_dir"):
+        run(never, options=replace(QUIET, run_dir=tmp_path / "file"))
+
+
+def test_a_run_that_the_disk_does_not_take_is_returned_all_the_same(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+
+    def spoils(user_message: str, context: Any, trace: Any) -> Any:
+        folder.rmdir()
+        folder.write_text("")
+        return shop_agent(user_message, context, trace)
+
+    with pytest.warns(UserWarning, match=r"the run is not in its folder: .* Type result\.save\(FOLDER\)"):
+        result = run(spoils, options=replace(QUIET, run_dir=folder))
+    assert result.traces[0].passed
+
+
+def test_a_trial_that_nobody_could_decide_is_no_flip() -> None:
+    def absent(user_message: str, context: Any, trace: Any) -> Any:
+        if trace.trial == 1:
+            raise ModelError("busy", reason="server")
+        return shop_agent(user_message, context, trace)
+
+    result = run(absent, trials=3)
+    assert [t.passed for t in result.traces] == [True, None, True]
+    assert (result.flip_rate.value, result.flip_rate.n) == (0.0, 1)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from itertools import groupby
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -27,7 +28,7 @@ from whilesim.chat.preflight import preflight
 from whilesim.chat.throttle import Throttle
 from whilesim.chat.usage import Usage
 from whilesim.conversations.engine import run_jobs
-from whilesim.conversations.journal import Journal
+from whilesim.conversations.journal import Journal, claim
 from whilesim.conversations.players import Context, Customer, Utterance
 from whilesim.conversations.rollout import Case, Stage, play
 from whilesim.core.errors import JudgeError, ModelError
@@ -86,11 +87,16 @@ def evaluate(
     told = describe(setup, judge)
     if options.protocol is not None:
         check_protocol(options.protocol, told)
+    if options.run_dir is not None:
+        claim(Path(options.run_dir))
     result = run(_evaluate(setup, agent, judge, told))
     if told_weak := weak(result.floors):
         warnings.warn("\n".join(told_weak), stacklevel=2)
     if options.run_dir is not None:
-        result.save(options.run_dir)
+        try:
+            result.save(options.run_dir)
+        except OSError as error:  # what was paid for is in the result
+            warnings.warn(f"the run is not in its folder: {error}. Type result.save(FOLDER).", stacklevel=2)
     return result
 
 
