@@ -222,6 +222,31 @@ def test_a_call_without_an_id_gets_one() -> None:
     assert [c.id for c in trace.calls] == ["call_1", "call_2"]
 
 
+@pytest.mark.parametrize("ids", [["c", "c"], ["call_2", "call_2"]])
+def test_calls_of_one_message_that_share_an_id_get_ids_of_their_own(ids: list[str]) -> None:
+    calls = [call("cancel_order", text, i)["tool_calls"][0] for i, text in zip(ids, ("{}", "no JSON"), strict=True)]
+    trace = run(lambda messages: {"tool_calls": calls} if len(messages) == 2 else "Done.")
+    made = [c.id for c in trace.calls]
+    assert len(set(made)) == 2
+    assert [m.tool_call_id for m in trace.messages if m.role == "tool"] == made
+    assert trace.failed_calls == (made[1],)
+
+
+def test_an_agent_that_runs_its_own_tools_is_not_answered_a_second_time() -> None:
+    world = Desk()
+
+    def agent(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [call("cancel_order"), {"role": "tool", "tool_call_id": "c1", "content": "done"}, {"content": "Done."}]
+
+    trace = run(agent, Says(Utterance(text="And again?")), world)
+    assert roles(trace) == "suatauata"
+    made = [c.id for c in trace.calls]
+    assert made[0] != made[1]
+    assert [(m.tool_call_id, m.content) for m in trace.messages if m.role == "tool"] == [(i, "done") for i in made]
+    assert world.log == []
+    assert trace.failed_calls is None
+
+
 @pytest.mark.parametrize("found", [{"role": "boss"}, {"content": {"a": 1}}, {"tool_calls": [7]}, {"tool_calls": 7}])
 def test_a_message_of_a_wrong_shape_ends_its_conversation_and_not_the_run(found: Any) -> None:
     trace = run(lambda messages: found)

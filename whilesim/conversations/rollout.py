@@ -8,6 +8,7 @@ call that cannot be read is answered with the world's error and kept as it was w
 from __future__ import annotations
 
 import asyncio
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -59,8 +60,7 @@ class Stage:
 class _Stopped(Exception):  # noqa: N818  it ends a conversation and is no error
     def __init__(self, stop: Stop, failure: Failure | None = None) -> None:
         super().__init__(stop)
-        self.stop: Stop = stop
-        self.failure = failure
+        self.stop, self.failure = stop, failure
 
 
 class _Talk:
@@ -79,6 +79,7 @@ class _Talk:
         self.customer_calls: list[CustomerCall] = []
         self.failed: list[str] = []
         self.changes: list[Change] = []
+        self.taken, self.asked = set[str](), set[str]()  # ids of all calls, and of those that the world answered
         self.knows_failures, self.handed_off, self.calls = True, False, 0
 
     async def run(self) -> Stop:
@@ -101,35 +102,42 @@ class _Talk:
             heard = len(self.messages)
             new = await self.stage.agent.answer(tuple(self.messages), self.agent_context)
             self.agent_context.turn += 1
-            for message in new:
-                self.take(message)
+            self.take(new)
             if self.messages[-1].role == "assistant" and not self.messages[-1].tool_calls:
                 return
             if len(self.messages) == heard:
                 raise ModelError("the agent returned no message.", reason="player")
         raise _Stopped("call_limit")
 
-    def take(self, message: Message) -> None:
-        """Put one message of the agent's on the trace, and answer its calls unless it brought answers."""
-        if message.role not in ("assistant", "tool"):
-            msg = f"the agent returned a message of role {message.role!r}; it may speak and call only."
-            raise ModelError(msg, reason="player")
-        if message.role == "tool":
-            self.messages.append(message)
-            return
-        calls = tuple(self.named(call) for call in message.tool_calls)
-        self.messages.append(replace(message, tool_calls=calls))
-        answered = {m.tool_call_id for m in self.agent_context.inner if m.role == "tool"}
-        for call in calls:
-            if call.id not in answered:
-                reply = self.answer_agent(call)
-                self.messages.append(Message(role="tool", content=reply, tool_call_id=call.id))
+    def take(self, new: Sequence[Message]) -> None:
+        """Put the agent's messages on the trace, and answer the calls to which it brought no answer of its own."""
+        brought, renamed = Counter(m.tool_call_id for m in new if m.role == "tool"), dict[str, deque[str]]()
+        for message in new:
+            if message.role == "tool":  # several calls of one id are answered in their order
+                mine = renamed.get(message.tool_call_id or "")
+                self.messages.append(replace(message, tool_call_id=mine.popleft()) if mine else message)
+                continue
+            if message.role != "assistant":
+                msg = f"the agent returned a message of role {message.role!r}; it may speak and call only."
+                raise ModelError(msg, reason="player")
+            calls = tuple(map(self.named, message.tool_calls))
+            self.messages.append(replace(message, tool_calls=calls))
+            for told, call in zip(message.tool_calls, calls, strict=True):
+                if brought[told.id] > 0:
+                    brought[told.id] -= 1
+                    self.knows_failures &= call.id in self.asked
+                    renamed.setdefault(told.id, deque()).append(call.id)
+                else:
+                    self.messages.append(Message(role="tool", content=self.answer_agent(call), tool_call_id=call.id))
 
     def named(self, call: ToolCall) -> ToolCall:
         """Give a call an id that no other call of the trace has."""
         self.calls += 1
-        taken = {c.id for m in self.messages for c in m.tool_calls}
-        return call if call.id and call.id not in taken else replace(call, id=f"call_{self.calls}")
+        spare = f"call_{self.calls}"
+        while not call.id or call.id in self.taken:
+            call, spare = replace(call, id=spare), f"{spare}_"
+        self.taken.add(call.id)
+        return call
 
     async def customer_turn(self) -> bool:
         """Let the customer speak; say whether it leaves after this. Stops when it says nothing."""
@@ -148,6 +156,7 @@ class _Talk:
     def answer_agent(self, call: ToolCall) -> str:
         """Answer one call of the agent's, and remember what it did."""
         reply, failed = self.ask_world("call", call, call.id)
+        self.asked.add(call.id)
         if failed is None:
             self.knows_failures = False
         if failed:
