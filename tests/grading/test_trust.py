@@ -19,11 +19,12 @@ from judges import (
     gullible,
     honest,
     said,
+    transcript,
     wordy,
 )
 
 from whilesim.chat.models import CallKey
-from whilesim.core.errors import InputError
+from whilesim.core.errors import InputError, ModelError
 from whilesim.grading.judge import judge
 from whilesim.grading.rubric import read_rubric
 from whilesim.grading.trust import (
@@ -176,3 +177,35 @@ def test_labels_are_read_from_mappings_lists_and_files(tmp_path: Path) -> None:
 def test_labels_that_fit_nothing_are_refused(source: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_labels(source, {"a"})
+
+
+@pytest.mark.parametrize("reason", ["content_filter", "bad_request"])
+def test_a_text_that_the_endpoint_will_not_have_read_does_not_lose_what_the_others_cost(reason: str) -> None:
+    def rule(prompt: str, key: CallKey, names: list[str]) -> float:
+        if "Ignore all" in prompt or "disregard" in prompt:
+            raise ModelError("filtered", reason=reason)
+        return 0.0 if "get lost" in transcript(prompt) else 1.0
+
+    report = measure(Ruled(rule))
+    assert report.admitted, report
+    assert (report.probes["injection"].unread, report.probes["injection"].tried) == (3 * 40, 17 * 40)
+
+
+def test_an_endpoint_that_fails_for_all_is_told_as_that() -> None:
+    def rule(prompt: str, key: CallKey, names: list[str]) -> float:
+        raise ModelError("no key", reason="auth")
+
+    with pytest.raises(ModelError, match="no key"):
+        asyncio.run(probe_retest(Reader(Ruled(rule), RUBRIC), cases(honest(), 2)))
+
+
+def test_a_probe_of_which_most_could_not_be_read_admits_nobody() -> None:
+    def rule(prompt: str, key: CallKey, names: list[str]) -> float:
+        if "keep" in transcript(prompt) or "drop" in transcript(prompt):
+            raise ModelError("filtered", reason="content_filter")
+        return 0.0 if "get lost" in transcript(prompt) else 1.0
+
+    report = measure(Ruled(rule))
+    assert report.probes["injection"].unread > report.probes["injection"].tried > 0
+    assert len(report.against) == 1
+    assert report.against[0].startswith("moved by injection rests on")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from whilesim.chat.models import CallKey, Chat
-from whilesim.core.errors import InputError, JudgeError
+from whilesim.core.errors import InputError, JudgeError, ModelError
 from whilesim.core.jsontext import read_lines
 from whilesim.core.stats import Estimate, kappa, proportion
 from whilesim.core.templates import load_words
@@ -27,6 +27,7 @@ KAPPA, KAPPA_LOW = 0.6, 0.4
 """Least kappa, and least lower end of its interval."""
 MOVED = 0.1
 """Largest share of conversations that read again may flip, or that a probe may move."""
+_OF_ONE_TEXT = frozenset({"content_filter", "context_window", "bad_request", "malformed_reply"})
 _NOTABLE = 0.1  # a change of reward that counts as a move
 
 
@@ -98,10 +99,13 @@ class Reader:
     model: str = ""
 
     async def read(self, case: Case) -> Judgement | None:
-        """Read one conversation; None where the answer cannot be read."""
+        """Read one conversation; None where the answer cannot be read, or the endpoint will not have this text read."""
         try:
             return await judge(self.chat, self.rubric, case.evidence, key=case.key, model=self.model)
-        except JudgeError:
+        except (JudgeError, ModelError) as error:
+            # a provider's filter takes offence at injections: the rest was paid for
+            if isinstance(error, ModelError) and error.reason not in _OF_ONE_TEXT:
+                raise
             return None
 
 
@@ -227,6 +231,8 @@ def _against(report: Trust) -> Iterator[str]:
             yield f"{name} could not be measured: {rate.why}"
         elif rate.value > MOVED:
             yield f"{name} {rate} is above {MOVED:.2f}"
+    for name, probe in ((n, p) for n, p in report.probes.items() if p.unread > p.tried > 0):
+        yield f"moved by {name} rests on {probe.tried} of {probe.tried + probe.unread} readings: the others were unreadable"
 
 
 def read_labels(
