@@ -97,9 +97,8 @@ def default_space(
     values: dict[str, tuple[str, ...]] = {**fixed, **PLAYED}
     for name, given in (axes or {}).items():
         if name not in values and (near := _misspelt(name, values)):
-            raise InputError(
-                f"axes names {name!r}, which is no axis yet. Did you mean {near!r}? Else call it otherwise."
-            )
+            msg = f"axes names {name!r}, which is no axis yet. Did you mean {near!r}? Else call it otherwise."
+            raise InputError(msg)
         if given is not None:
             values[name] = _checked(name, given, fixed.get(name))
         elif values.pop(name, None) is None:
@@ -114,10 +113,9 @@ def default_space(
         require_axes(rule, values)
     rules = [rule for rule in default_rules(tools) if all(name in values for name in rule.axes)]
     return Space(
-        axes=tuple(Axis(name, given) for name, given in values.items()),
-        forbidden=(*rules, *forbid),
+        axes=tuple(Axis(name, given) for name, given in values.items()), forbidden=(*rules, *forbid),
         notes=tuple(note for name, given in values.items() for note in _notes(name, given)),
-    )
+    )  # fmt: skip
 
 
 def default_rules(tools: Sequence[Tool]) -> tuple[Rule, ...]:
@@ -131,17 +129,11 @@ def default_rules(tools: Sequence[Tool]) -> tuple[Rule, ...]:
     no_read = {tool.name for tool in tools if tool.effect != "read"}
     no_record = {tool.name for tool in tools if tool.effect in ("compute", "handoff") and not tool.id_arguments}
     return (
-        Rule(
-            ("tool", "tool_condition"),
-            lambda tool, condition: condition == "stale" and tool in no_read,
-            "only a tool that reads can answer with an older state",
-        ),
-        Rule(
-            ("tool", "world_state"),
-            lambda tool, state: state != "exists" and tool in no_record,
-            "a tool that only computes or hands off touches no record, so none can be missing, doubled or half done",
-        ),
-    )
+        Rule(("tool", "tool_condition"), lambda tool, condition: condition == "stale" and tool in no_read,
+             "only a tool that reads can answer with an older state"),
+        Rule(("tool", "world_state"), lambda tool, state: state != "exists" and tool in no_record,
+             "a tool that only computes or hands off touches no record, so none can be missing, doubled or half done"),
+    )  # fmt: skip
 
 
 def forbid(*axes: str | Callable[..., bool], predicate: Callable[..., bool] | None = None, why: str = "") -> Rule:

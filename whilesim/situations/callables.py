@@ -178,12 +178,10 @@ def _draft_definition(found: _Definition, types: Mapping[str, Schema]) -> Draft:
     stated = [last_name(argument).lower() for call in calls for argument in call.args]
     doc = read_docstring(ast.get_docstring(found), [place.name for place in places])
     draft = Draft(
-        name=str(said.get("name_override") or said.get("name") or found.name),
+        name=str(said.get("name_override") or said.get("name") or found.name), original=ast.unparse(found),
         description=str(said.get("description_override") or said.get("description") or doc.description),
-        effect=next((word for word in stated if word in ("read", "write", "handoff", "compute")), None),
-        original=ast.unparse(found),
-        document={"$defs": types},
-    )
+        effect=next((word for word in stated if word in ("read", "write", "handoff", "compute")), None), document={"$defs": types},
+    )  # fmt: skip
     return _assemble(draft, doc, places, known(annotation_schema(found.returns), types))
 
 
@@ -206,9 +204,6 @@ def _assemble(draft: Draft, doc: Docstring, places: Sequence[inspect.Parameter],
         constant = isinstance(place.default, (str, int, float, list, dict, type(None)))
         properties[place.name] = {**about, **schema, **({"default": place.default} if constant else {})}
     required = [place.name for place in places if place.default is place.empty]
-    return replace(
-        draft,
-        parameters={"type": "object", "properties": properties, "required": required, "$defs": inner},
-        returns=reply if reply.keys() & {"properties", "enum", "items", "$ref"} else None,  # 'dict' alone says nothing
-        examples=doc.examples,
-    )
+    told = reply if reply.keys() & {"properties", "enum", "items", "$ref"} else None  # 'dict' alone says nothing
+    parameters = {"type": "object", "properties": properties, "required": required, "$defs": inner}
+    return replace(draft, parameters=parameters, returns=told, examples=doc.examples)

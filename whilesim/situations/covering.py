@@ -275,14 +275,9 @@ def _report(task: _Task, goal: Goal, rows: Ints, bound: int, notes: list[str]) -
     missing = feasible & (task.grid.counts(rows) == 0)
     named = [tuple(map(task.combination, np.flatnonzero(marked).tolist())) for marked in (~feasible[:-1], missing)]
     return Covering(
-        rows=tuple(task.decode(row) for row in rows),
-        strength=task.grid.strength,
-        bound=bound,
+        rows=tuple(task.decode(row) for row in rows), strength=task.grid.strength, bound=bound,
         proven_optimal=not missing.any() and len(rows) == bound,
-        feasible=int(feasible.sum()),
-        covered=int(feasible.sum() - missing.sum()),
+        feasible=int(feasible.sum()), covered=int(feasible.sum() - missing.sum()),
         reachable=int(_reachable(task.grid, feasible, rows[: goal.locked], len(rows)).sum()),
-        infeasible=named[0],
-        missing=named[1],
-        notes=tuple(notes),
-    )
+        infeasible=named[0], missing=named[1], notes=tuple(notes),
+    )  # fmt: skip

@@ -98,25 +98,18 @@ def _draft(source: Mapping[str, Any], original: Any) -> Draft:
         parameters = parameters["json"]  # Bedrock
     given = source.get("effect", source.get("x-effect"))
     return Draft(
-        name=_name(source),
-        description=str(_first(source, _DESCRIPTIONS) or ""),
-        parameters=parameters,
-        document=source,
-        returns=_first(source, _RETURNS),
-        effect=None if given is None else str(given),
-        annotations=mapping(source.get("annotations")),
-        method=str(source.get("method") or "").upper(),
-        original=original,
-    )
+        name=_name(source), description=str(_first(source, _DESCRIPTIONS) or ""), parameters=parameters, document=source,
+        returns=_first(source, _RETURNS), effect=None if given is None else str(given), original=original,
+        annotations=mapping(source.get("annotations")), method=str(source.get("method") or "").upper(),
+    )  # fmt: skip
 
 
 def _refuse_misspelt(source: Mapping[str, Any]) -> None:
     """Raise InputError where a tool without arguments has them under a key that is a slip of the right one."""
     for key in (k for k, v in source.items() if isinstance(k, str) and v and isinstance(v, (Mapping, list))):
         if near := get_close_matches(key, _ARGUMENTS, n=1, cutoff=0.85):
-            raise InputError(
-                f"tool {_name(source)!r} has {key!r}, which is no key of a tool. Did you mean {near[0]!r}?"
-            )
+            msg = f"tool {_name(source)!r} has {key!r}, which is no key of a tool. Did you mean {near[0]!r}?"
+            raise InputError(msg)
 
 
 def _name(source: Mapping[str, Any]) -> str:

@@ -53,17 +53,12 @@ def _draft(document: Mapping[str, Any], path: str, item: Mapping[str, Any], meth
         required += needed
     returns, examples = _reply(document, operation)
     return Draft(
-        name=name,
+        name=name, document=document, returns=returns, examples=examples, method=method.upper(),
         description="\n".join(str(operation[key]) for key in ("summary", "description") if operation.get(key)),
-        parameters={"type": "object", "properties": arguments, "required": required},
-        document=document,
-        returns=returns,
-        examples=examples,
-        effect=operation.get("x-effect"),
-        method=method.upper(),
+        parameters={"type": "object", "properties": arguments, "required": required}, effect=operation.get("x-effect"),
         annotations={"readOnlyHint": True} if method == "post" and _only_reads(path, operation) else {},
         original={"path": path, "method": method, **operation},
-    )
+    )  # fmt: skip
 
 
 def _only_reads(path: str, operation: Mapping[str, Any]) -> bool:

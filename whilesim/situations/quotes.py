@@ -108,10 +108,8 @@ def check_clauses(
     silent = [d for d in drafts if not _touches(d.place, heard)]
     firm = [d for d in silent if d.kind == "handoff" or unit(d.core).firm]
     back = [d for d in silent if _touches(d.place, lost) or (d in firm and not _touches(d.place, told))]
-    note = (
-        f"{len(heard)} clauses read by the model, {len(refused)} of its clauses refused, "
-        f"{len(back)} read by word lists instead"
-    )
+    own = f"{len(heard)} clauses read by the model, {len(refused)} of its clauses refused"
+    note = f"{own}, {len(back)} read by word lists instead"
     return sorted([*page.taken, *back], key=lambda d: d.place), [note, *refused]
 
 

@@ -55,10 +55,8 @@ class Tool:
 
     def to_openai(self) -> dict[str, Any]:
         """Return the tool in OpenAI's wrapped form."""
-        return {
-            "type": "function",
-            "function": {"name": self.name, "description": self.description, "parameters": dict(self.parameters)},
-        }
+        function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+        return {"type": "function", "function": function}
 
 
 def parse_tools(tools: Any, *, effects: Mapping[str, str] | None = None) -> tuple[Tool, ...]:
@@ -146,17 +144,10 @@ def _tool(draft: Draft, own: str, known: Set[str]) -> Tool:
     keys = tuple(n for n, p in properties.items() if n in known and (n in silent or names_record(n, p)))
     effect, rule = infer_effect(draft, own, keyed=bool(keys))
     return Tool(
-        name=draft.name,
-        description=inspect.cleandoc(draft.description),
-        parameters=draft.parameters,
-        effect=effect,
-        effect_rule=rule,
-        returns=returns,
-        examples=draft.examples or described_examples(draft.description),
-        id_arguments=keys,
-        original=draft.original,
-        notes=tuple(dict.fromkeys((*draft.notes, *notes))),
-    )
+        name=draft.name, description=inspect.cleandoc(draft.description), parameters=draft.parameters, returns=returns,
+        examples=draft.examples or described_examples(draft.description), effect=effect, effect_rule=rule,
+        id_arguments=keys, original=draft.original, notes=tuple(dict.fromkeys((*draft.notes, *notes))),
+    )  # fmt: skip
 
 
 def _reply(draft: Draft, where: str) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
@@ -211,9 +202,5 @@ def _with_effects(tools: Sequence[Tool], effects: Mapping[str, str]) -> tuple[To
     if unknown := [name for name in effects if name not in {tool.name for tool in tools}]:
         msg = f"effects names {unknown[0]!r}, which is no tool. Choose among {', '.join(t.name for t in tools)}."
         raise InputError(msg)
-    return tuple(
-        replace(tool, effect=stated_effect(effects[tool.name], f"effects[{tool.name!r}]"), effect_rule="given")
-        if tool.name in effects
-        else tool
-        for tool in tools
-    )
+    stated = {name: stated_effect(effect, f"effects[{name!r}]") for name, effect in effects.items()}
+    return tuple(replace(t, effect=stated[t.name], effect_rule="given") if t.name in stated else t for t in tools)

@@ -92,11 +92,8 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
     if key := _key_of_read(phrase, noun, party, keys):
         kind = kinds[keys[key]]
         theirs = kinds.get(party, kind)  # what the customer's own record says is not said twice
-        own = {
-            a: kind.find(a) or ("" if theirs.find(a) else kind.proof(a, phrase.verb))
-            for a in arguments
-            if a not in keys
-        }
+        rest = (a for a in arguments if a not in keys)
+        own = {a: kind.find(a) or ("" if theirs.find(a) else kind.proof(a, phrase.verb)) for a in rest}
         by = {a: f for a, f in own.items() if f} | kind.named_by(arguments)
         owner, shows = next((a for a in keys if a != key), ""), _shows(tool, phrase, kind)
         why = f"reads {kind.name} by {key}"

@@ -338,9 +338,8 @@ def _headed_for_another(clause: Clause, mine: Sequence[Sequence[str]], focus: Fo
     if not head or not mine or head[1].lower() not in mine[0]:
         return False
     theirs = [n for t in others for n in (t.name, *(t.parameters.get("properties") or ()))]
-    known = [
-        _met([name_words(n) for n in names], [head[2].lower()]) for names in (theirs, (focus.tool, *focus.arguments))
-    ]
+    said = (theirs, (focus.tool, *focus.arguments))
+    known = [_met([name_words(n) for n in names], [head[2].lower()]) for names in said]
     return bool(known[0]) and not known[1]
 
 
