@@ -10,10 +10,13 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
 from whilesim.core.errors import InputError
+from whilesim.core.jsontext import dumps, loads
 from whilesim.core.text import shorten
 from whilesim.situations.annotations import type_schema
 
@@ -26,6 +29,7 @@ _DEFINITIONS = frozenset({"$ref", "$defs", "definitions"})
 _DROPPED = _DEFINITIONS | {"$schema", "$id", "nullable", "optional", "example", "example_value"}
 _TOP = _MAPS | _UNIONS | _DEFINITIONS
 _INLINED = 5_000  # nodes of one tool: references that double at every level must not fill the memory
+_LEVELS = 60  # of a schema that is checked node by node; the whole check knows what is nested too deeply
 
 
 def arguments_schema(source: Any, *, where: str, document: Any = None) -> tuple[Schema, tuple[str, ...]]:
@@ -68,13 +72,12 @@ def plain_schema(source: Mapping[str, Any], *, where: str, document: Any = None)
     Raises:
         InputError: The result is no JSON Schema; names the place in it.
     """
-    from jsonschema import Draft202012Validator
-
     reader = _Reader([source] if document is None else [source, document])
     schema = reader.read(source, ())
+    sound = _sound_levels(schema, {}) < _LEVELS
     faults = [
         (".".join(str(step) for step in error.path) or "the top", error.message, error.instance)
-        for error in Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(schema)
+        for error in (() if sound else validator(validator({}).META_SCHEMA).iter_errors(schema))
     ]
     if faults:  # they come in the order of a set: the same one is told whatever the run
         place, message, instance = min(faults, key=lambda fault: fault[:2])
@@ -86,6 +89,36 @@ def plain_schema(source: Mapping[str, Any], *, where: str, document: Any = None)
     return schema, tuple(dict.fromkeys(reader.notes))
 
 
+def validator(schema: Mapping[str, Any]) -> Any:
+    """Return the validator of a JSON Schema; its own ``META_SCHEMA`` is that of schemas."""
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(dict(schema))
+
+
+def _sound_levels(node: Schema, seen: dict[int, int]) -> int:
+    """Return how deep a JSON Schema is nested, each node checked once; ``_LEVELS`` where only the whole check can say."""
+    if id(node) not in seen:
+        inner: list[Schema] = []
+        flat = {**node, "description": ""} if isinstance(node.get("description"), str) else dict(node)
+        for key in node.keys() & (_MAPS | _INNER):
+            many = isinstance(node[key], list)
+            parts = node[key] if many else [*mapping(node[key]).values()] if key in _MAPS else [node[key]]
+            if (many or isinstance(node[key], dict)) and all(isinstance(part, dict) for part in parts):
+                inner += parts
+                flat[key] = [{}][: len(parts)] if many else {}
+        seen[id(node)] = _LEVELS
+        with suppress(TypeError, RecursionError):
+            if _is_sound(dumps(flat)):
+                seen[id(node)] = 1 + max((_sound_levels(part, seen) for part in inner), default=0)
+    return seen[id(node)]
+
+
+@lru_cache(maxsize=4096)
+def _is_sound(node: str) -> bool:
+    return bool(validator(validator({}).META_SCHEMA).is_valid(loads(node)))
+
+
 class _Reader:
     """Reads one schema: where its references point, and what was noted on the way."""
 
@@ -93,12 +126,21 @@ class _Reader:
         self.roots = roots
         self.notes: list[str] = []
         self.left = _INLINED
+        self.known: dict[tuple[int, tuple[str, ...]], tuple[Schema, int]] = {}
+        """Node and the references that it stands in: its plain form, and how many nodes it was read from."""
 
     def read(self, node: Any, inside: tuple[str, ...]) -> Any:
-        """Return the plain form of a node; ``inside`` are the references being followed."""
-        self.left -= 1
-        if not isinstance(node, Mapping):
-            return node
+        """Return the plain form of a node, one object for all its places; ``inside`` are the references being followed."""
+        left = self.left
+        out, size = self.known.get((id(node), inside), (node, 1))
+        self.left = left - size
+        if isinstance(node, Mapping) and (out is node or self.left < 0):
+            self.left = left - 1
+            out = self.plain(node, inside)
+            self.known[id(node), inside] = (out, left - self.left)
+        return out
+
+    def plain(self, node: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
         out = self.follow(node["$ref"], inside) if isinstance(node.get("$ref"), str) else {}
         for key, value in node.items():
             if key in _DROPPED or (value is None and key not in ("default", "const")):
@@ -130,7 +172,7 @@ class _Reader:
             out = {**known, **{k: v for k, v in out.items() if k != "type"}}
         elif isinstance(out.get("enum"), list) and all(isinstance(v, str) for v in out["enum"]):
             out = {"type": "string", **out}
-        if not self.readable(out.get("pattern")):
+        if "pattern" in out and not self.readable(out["pattern"]):
             del out["pattern"]
         self.require(node, out)
         shown = [node[key] for key in ("example", "example_value") if node.get(key) is not None]
@@ -166,9 +208,8 @@ class _Reader:
             out["required"] = list(dict.fromkeys(names))
             optional = [*listed(node.get("optional")), *(name for name, mark in marks.items() if mark is False)]
             both = [name for name in out["required"] if name in optional]
-            self.notes += [
-                f"argument {name!r} is called both required and optional: taken as required" for name in both
-            ]
+            said = "is called both required and optional: taken as required"
+            self.notes += [f"argument {name!r} {said}" for name in both]
 
 
 def _name(item: Any, where: str) -> str:

@@ -16,8 +16,10 @@ from typing import Any
 
 from whilesim.core.seeds import between, derive, pick
 from whilesim.core.templates import load_words
+from whilesim.situations.schemas import validator
 
 _TRIES = 60
+_AGAIN = (*range(7), _TRIES - 1)  # the tries of a part, where what it stands in is tried again
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "array": (list,), "object": (dict,),
 }  # fmt: skip
@@ -27,13 +29,6 @@ _CHARS = "ABCDEFGHJKLMNPQRSTUVWXYZ0123456789abcdefghijklmnopqrstuvwxyz -_.,:/#@"
 _CLASS, _OFTEN = r"\\.|\[\^?(?:\\.|[^\]\\])+\]", r"(\{\d+,?\d*\}|[*+?]|)\??"
 _GROUP = re.compile(rf"(?<!\\)\((?:\?:|\?P?<\w+>)?((?:{_CLASS}|[^()\[\\])*)\){_OFTEN}")
 _BRANCH, _ATOM = re.compile(rf"(?:{_CLASS}|[^|\[\\])+"), re.compile(rf"({_CLASS}|.){_OFTEN}")
-
-
-def validator(schema: Mapping[str, Any]) -> Any:
-    """Return the validator of a JSON Schema."""
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(dict(schema))
 
 
 def quick_test(schema: Any) -> Callable[[Any], bool] | None:

@@ -9,9 +9,10 @@ from typing import Any
 
 from whilesim.core.jsontext import dumps
 from whilesim.core.text import shorten
+from whilesim.situations.schemas import validator
 from whilesim.situations.tools import Tool
 from whilesim.world.deeds import Deed
-from whilesim.world.fitting import allows, fit, quick_test, validator
+from whilesim.world.fitting import allows, fit, quick_test
 from whilesim.world.kinds import A_CODE, MADE_UP, Kind, Row, describe_field, role_of
 from whilesim.world.lookups import told_as
 from whilesim.world.model import WorldModel

@@ -22,7 +22,7 @@ from whilesim.grading.checks.deeds import Deed, Toolbox
 from whilesim.grading.checks.findings import Finding
 from whilesim.grading.checks.identifiers import is_id, leaves, normal
 from whilesim.grading.checks.language import clean, pattern
-from whilesim.world.fitting import validator
+from whilesim.situations.schemas import validator
 
 _LEAK = 25
 """As many words of the prompt in a row are a leak."""
