@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -68,7 +68,7 @@ def infer_world(
     kinds = {n: _pointed(k, kinds) for n, k in kinds.items()}
     kinds = {n: _spec_kind(k, spec) for n, k in _link(kinds, deeds, party).items()}
     kinds = {n: k if k.parent in kinds else replace(k, parent="") for n, k in kinds.items()}  # nothing hangs on air
-    shown = _key_arguments(tools, deeds)
+    shown = _key_arguments(tools, deeds, {k.key for k in kinds.values()})
     kinds = {n: _keyed(k, shown, party) for n, k in kinds.items()}
     language = policy.language if policy else "en"
     return WorldModel(
@@ -197,11 +197,8 @@ def _told_by_unit(kind: Kind, role: str) -> bool:
     """Whether a kind has an amount under another name, or its currency in that name: ``amount_eur``."""
     units = {u.lower() for u in load_words("world_values")["currencies"].values()}
     said = any(units & {*name_words(f)} for f in kind.fields)
-    return (
-        said
-        if role == "currency"
-        else role == "money" and (said or any(f.role == "money" for f in kind.fields.values()))
-    )
+    priced = role == "money" and any(f.role == "money" for f in kind.fields.values())
+    return priced or (said and role in ("money", "currency"))
 
 
 def _promise(kinds: dict[str, Kind], deed: Deed) -> None:
@@ -345,7 +342,7 @@ def _parents(kinds: Mapping[str, Kind], deeds: Mapping[str, Deed], party: str) -
     return parents
 
 
-def _key_arguments(tools: Sequence[Tool], deeds: Mapping[str, Deed]) -> dict[str, list[Field]]:
+def _key_arguments(tools: Sequence[Tool], deeds: Mapping[str, Deed], keys: Set[str]) -> dict[str, list[Field]]:
     """Return how keys look in the tools' arguments, in nested ones too: by argument, and by kind for a deed's own key."""
     shown: dict[str, list[Field]] = {}
     for tool in tools:
@@ -359,7 +356,8 @@ def _key_arguments(tools: Sequence[Tool], deeds: Mapping[str, Deed]) -> dict[str
                 if argument == deed.key:
                     shown.setdefault(f"{deed.kind}.", []).append(found)
         for name, schema in walk_schemas({"": tool.returns or {}}):
-            shown.setdefault(f"reply.{name}", []).append(describe_field(name, schema, ""))
+            if name in keys:
+                shown.setdefault(f"reply.{name}", []).append(describe_field(name, schema, "", 4))
     return shown
 
 

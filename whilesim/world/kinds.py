@@ -133,11 +133,8 @@ class Kind:
 
     def proof(self, argument: str, verb: str) -> str:
         """Return the field by which a read makes sure who asks: a birth date, a PIN, an e-mail that it verifies; empty for none."""
-        asks = verb in (
-            "verify",
-            "authenticate",
-            "identify",
-        )  # else an e-mail, or a zip code, may be the question itself
+        # an e-mail, or a zip code, may else be the question itself
+        asks = verb in ("verify", "authenticate", "identify")
         told = role_of(argument) in ((*_PROOF, *_PERSON) if asks else _PROOF)
         return self.find(argument) or argument if told and not self.catalogue and not is_parameter(argument) else ""
 
@@ -294,11 +291,16 @@ ORDERED = ("date", "future", "moment", "time", "expiry", "money", "small", "coun
 """Roles of what is earlier or later, smaller or larger."""
 BIRTH = re.compile("creat|joined|registered|opened|since|activation|purchase|order_date")
 _UUID = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
+Described = dict[tuple[str, int, int], tuple[Row, Field]]
 _FORMATS = {"date-time": "moment", "date": "date", "time": "time", "email": "email", "uri": "url"}
 
 
-def describe_field(name: str, schema: Mapping[str, Any], why: str, depth: int = 0) -> Field:
-    """Make a field of an argument's or a reply's schema; what is nested more than four deep is left out."""
+def describe_field(name: str, schema: Row, why: str, depth: int = 0, known: Described | None = None) -> Field:
+    """Make a field of an argument's or a reply's schema; what is nested more than four deep is left out.
+
+    ``known`` are the parts described before: a schema that stands in many places is described once for each name.
+    """
+    known = {} if known is None else known
     told = str(schema.get("description", ""))
     ways = [s for s in (schema, *(schema.get("anyOf") or ())) if isinstance(s, Mapping)]
     enums = (tuple(str(o) for o in s["enum"] if o is not None) for s in ways if s.get("enum"))
@@ -308,7 +310,10 @@ def describe_field(name: str, schema: Mapping[str, Any], why: str, depth: int = 
     noun, many = key_noun(name)
     whole = schema.get("items") if kind == "array" else schema
     parts = mappings(whole.get("properties")) if isinstance(whole, Mapping) and depth < 4 else {}
-    inner = tuple(describe_field(k, v, why, depth + 1) for k, v in parts.items())
+    places = {(k, id(v), depth): v for k, v in parts.items()}
+    for at, part in places.items():
+        known[at] = known.get(at) or (part, describe_field(at[0], part, why, depth + 1, known))
+    inner = tuple(known[at][1] for at in places)
     role = "choice" if options else "links" if noun and (many or kind == "array") else "link" if noun else role_of(name)
     if inner and not noun:
         role = "items" if kind == "array" else "group"
@@ -356,6 +361,7 @@ def is_number(value: Any) -> TypeGuard[float]:
     return type(value) in (int, float)
 
 
+@cache
 def _stems(name: str) -> frozenset[str]:
     return frozenset(singular(w) for w in name_words(name))
 
