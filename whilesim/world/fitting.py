@@ -71,24 +71,58 @@ def fit(value: Any, schema: Any, seed: int, *names: str | int) -> Any:
 
     The seed and the names decide what is drawn.
     """
-    near = (_near(value, schema, n, seed, *names) for n in range(_TRIES))
-    return value if allows(schema, value) else next((v for v in near if allows(schema, v)), value)
+    return _Search().fit(value, schema, seed, *names)
 
 
-def _near(value: Any, schema: Mapping[str, Any], attempt: int, *at: Any) -> Any:
-    """Bring a value nearer to a schema: into its type at first, then with what is drawn."""
-    kinds, at = schema.get("type"), (*at, attempt) if attempt > 1 else at
-    listed = [schema["const"]] if "const" in schema else schema.get("enum")
-    if listed := listed or (schema.get("examples") if attempt == _TRIES - 1 else None):
-        return next((o for o in listed if str(o) == str(value)), pick(listed, *at))
-    if ways := next((schema[w] for w in ("anyOf", "oneOf") if schema.get(w)), None):
-        return fit(value, pick(ways, *at), *at)
-    usual = next((k for k, types in _TYPES.items() if type(value) in types), "string")
-    kind = next((k for k in kinds if k != "null"), "null") if isinstance(kinds, list) else kinds or usual
-    with suppress(ValueError, TypeError):
-        if kind in ("integer", "number") and not attempt:
-            return _TYPES[kind][-1](value)
-    return _MAKERS[kind](value, schema, attempt, *at)
+class _Search:
+    """One search for a value: as long as the value is large, however deep the part that no try will fit."""
+
+    left, again = 0, False
+
+    def fit(self, value: Any, schema: Any, *at: Any) -> Any:
+        """Return the value or one near it; a part of what is tried again is itself tried a few times only."""
+        if allows(schema, value):
+            return value
+        again = self.again
+        self.left += 0 if again else _TRIES * len(_AGAIN)
+        for attempt in _AGAIN if again else range(_TRIES):
+            if self.left <= 0:
+                break
+            self.left, self.again = self.left - 1, again or attempt > 0
+            near = self.near(value, schema, attempt, *at)
+            self.again = again
+            if allows(schema, near):
+                return near
+        return value
+
+    def near(self, value: Any, schema: Mapping[str, Any], attempt: int, *at: Any) -> Any:
+        """Bring a value nearer to a schema: into its type at first, then with what is drawn."""
+        kinds, at = schema.get("type"), (*at, attempt) if attempt > 1 else at
+        listed = [schema["const"]] if "const" in schema else schema.get("enum")
+        if listed := listed or (schema.get("examples") if attempt == _TRIES - 1 else None):
+            return next((o for o in listed if str(o) == str(value)), pick(listed, *at))
+        if ways := next((schema[w] for w in ("anyOf", "oneOf") if schema.get(w)), None):
+            return self.fit(value, pick(ways, *at), *at)
+        usual = next((k for k, types in _TYPES.items() if type(value) in types), "string")
+        kind = next((k for k in kinds if k != "null"), "null") if isinstance(kinds, list) else kinds or usual
+        with suppress(ValueError, TypeError):
+            if kind in ("integer", "number") and not attempt:
+                return _TYPES[kind][-1](value)
+        makers = {**_MAKERS, "array": self.rows, "object": self.parts}
+        return makers[kind](value, schema, attempt, *at)
+
+    def rows(self, value: Any, schema: Mapping[str, Any], _attempt: int, *at: Any) -> list[Any]:
+        rows = value if isinstance(value, list) else [value] if value not in ("", None) else []
+        of, items = schema.get("prefixItems") or (), schema.get("items")
+        count = min(max(len(rows), len(of), schema.get("minItems", 0)), schema.get("maxItems", 99))
+        rows = [*rows, *(_word(*at, n) for n in range(len(rows), count))][:count]
+        return [self.fit(row, of[n] if n < len(of) else items, *at, n) for n, row in enumerate(rows)]
+
+    def parts(self, value: Any, schema: Mapping[str, Any], _attempt: int, *at: Any) -> dict[str, Any]:
+        told, rest = schema.get("properties") or {}, schema.get("additionalProperties", True)
+        found = {k: v for k, v in value.items() if k in told or rest} if isinstance(value, Mapping) else {}
+        found |= {n: _word(*at, n) for n in schema.get("required") or () if n not in found}
+        return {n: self.fit(v, told.get(n, rest), *at, n) for n, v in found.items()}
 
 
 def _number(_value: Any, schema: Mapping[str, Any], _attempt: int, *at: Any) -> Any:
@@ -103,21 +137,6 @@ def _number(_value: Any, schema: Mapping[str, Any], _attempt: int, *at: Any) -> 
     first, last = math.ceil(low / step), math.floor(high / step)
     found = between(first, max(first, last), *at) * step
     return int(found) if found.denominator == 1 and (whole or step.denominator == 1) else float(found)
-
-
-def _list(value: Any, schema: Mapping[str, Any], _attempt: int, *at: Any) -> list[Any]:
-    rows = value if isinstance(value, list) else [value] if value not in ("", None) else []
-    of, items = schema.get("prefixItems") or (), schema.get("items")
-    count = min(max(len(rows), len(of), schema.get("minItems", 0)), schema.get("maxItems", 99))
-    rows = [*rows, *(_word(*at, n) for n in range(len(rows), count))][:count]
-    return [fit(row, of[n] if n < len(of) else items, *at, n) for n, row in enumerate(rows)]
-
-
-def _object(value: Any, schema: Mapping[str, Any], _attempt: int, *at: Any) -> dict[str, Any]:
-    told, rest = schema.get("properties") or {}, schema.get("additionalProperties", True)
-    found = {k: v for k, v in value.items() if k in told or rest} if isinstance(value, Mapping) else {}
-    found |= {n: _word(*at, n) for n in schema.get("required") or () if n not in found}
-    return {n: fit(v, told.get(n, rest), *at, n) for n, v in found.items()}
 
 
 def _word(*at: Any) -> Any:
@@ -162,6 +181,6 @@ def _fitting(atom: str) -> tuple[str, ...]:
 
 
 _MAKERS: Mapping[str, Callable[..., Any]] = {
-    "array": _list, "object": _object, "integer": _number, "number": _number, "string": _text,
+    "integer": _number, "number": _number, "string": _text,
     "boolean": lambda _v, _s, _n, *at: derive(*at) % 2 == 0, "null": lambda *_: None,
 }  # fmt: skip
