@@ -58,7 +58,8 @@ def read_yaml(text: str) -> Any:
     """Read YAML as plain data: no tag makes an object.
 
     Raises:
-        ValueError: The text is not YAML, or is nested so deeply that reading it would take for ever.
+        ValueError: The text is not YAML, is nested so deeply that reading it would take for ever, or says so
+            often that something comes again that the whole would fill the memory.
     """
     import yaml
 
@@ -66,9 +67,23 @@ def read_yaml(text: str) -> Any:
     if max(depth, default=0) > _DEEPEST:
         raise ValueError("it is nested too deeply")
     try:
-        return yaml.safe_load(text)
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        if _unfolded(node, {}) > 20_000 + 10 * len(text):
+            raise ValueError("what its anchors stand for comes again too often")
+        return None if node is None else loader.construct_document(node)
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"it is not YAML: {error}") from error
+
+
+def _unfolded(node: Any, known: dict[int, int]) -> int:
+    """Count what a node of YAML holds, each time that it comes again."""
+    if id(node) not in known:
+        known[id(node)] = 1  # it may hold itself
+        value = getattr(node, "value", ())
+        parts = () if isinstance(value, str) else value
+        known[id(node)] += sum(_unfolded(p, known) for n in parts for p in (n if isinstance(n, tuple) else (n,)))
+    return known[id(node)]
 
 
 def copied(value: T) -> T:
