@@ -327,3 +327,35 @@ def test_the_corpus_is_read_as_its_readers_expect(shared):
             out += not any(plain(text) in plain(policy.text[slice(*c.span)]) for c in policy.clauses)
     assert inside == len(folders)
     assert out == nots
+
+
+def test_a_table_whose_columns_stand_apart_by_spaces_is_read_row_by_row():
+    text = (
+        "WATER WORKS\n\n1. WHAT YOU MAY DECIDE\n\n1.1 Leaks are routed by the worth of the water:\n\n"
+        "    Loss a day          Who decides      Queue\n    ------------------  ---------------  -------\n"
+        "    up to EUR 200       Desk clerk       desk\n    over EUR 200        Field engineer   field\n\n"
+        "1.2 Never close a leak yourself.\n"
+    )
+    clauses = parse_policy(text).clauses
+    assert [(c.kind, c.text.rpartition("DECIDE: ")[2]) for c in clauses][-3:] == [
+        ("condition", "Loss a day: up to EUR 200; Who decides: Desk clerk; Queue: desk"),
+        ("condition", "Loss a day: over EUR 200; Who decides: Field engineer; Queue: field"),
+        ("must_not", "Never close a leak yourself."),
+    ]
+    assert {c.section for c in clauses} == {"WATER WORKS > WHAT YOU MAY DECIDE"}  # its 'may' permits nothing
+
+
+@pytest.mark.parametrize("colon", ["", ":"])
+def test_what_follows_unless_is_forbidden_and_the_lead_in_is_no_rule(colon):
+    clauses = parse_policy(
+        f"- A berth can be extended unless{colon}\n  - the jetty is closed\n  - the boat is late\n"
+    ).clauses
+    assert [(c.kind, c.text) for c in clauses] == [
+        ("must_not", "A berth can be extended unless: the jetty is closed"),
+        ("must_not", "A berth can be extended unless: the boat is late"),
+    ]
+
+
+def test_a_thing_that_goes_to_the_next_person_is_no_hand_off():
+    (clause,) = parse_policy("- A berth is kept for 3 opening days; afterwards it goes to the next person.\n").clauses
+    assert clause.kind == "condition"

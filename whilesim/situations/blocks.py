@@ -50,7 +50,8 @@ _ITEM = re.compile(
 _EMOJI = "\U0001f000"  # pictures stand from here on: bullets to some, ornaments of headings to others
 _HEADING = re.compile(r"(#{1,6})(?:[ \t]+|(?<=##)(?=[^\s#\d]))(.*)$")
 _BREAK = re.compile(r"([-*_=~])(?:[ \t]*\1){2,}[ \t]*$")
-_SEPARATOR = re.compile(r"(?=.*\|)(?=.*--)[\s:|-]+$")
+_SEPARATOR = re.compile(r"(?=.*\|)(?=.*--)[\s:|-]+$|-{2,}(?:[ \t]{2,}-{2,})+$|={2,}(?:[ \t]{2,}={2,})+$")
+_GAP = re.compile(r"\s{2,}|\t")  # between the columns of a table without bars
 _BOLD = re.compile(r"(?:\W{0,3}\s)?(\*\*|__)(?=\S)(?:(?!\1).)+\1[:：]?$|【[^】]+】$")
 _ENDED = re.compile(r"[.!?:;,。！？：；؟…][\"'”’」』)）*_`]*$")
 _COLON = (":", "：")
@@ -99,7 +100,8 @@ class _Reader:
         indent = start - self.text.rfind("\n", 0, start) - 1
         item = _ITEM.match(line)
         if line and not self._mark(number, line, start):
-            if (line.count("|") > 1 and (line[0] == "|" or self.header)) or _SEPARATOR.match(self.lines[number + 1][1]):
+            barred = line.count("|") > 1 and (line[0] == "|" or self.header)
+            if barred or self._in_columns(number, line) or _SEPARATOR.match(self.lines[number + 1][1]):
                 self._row(number, line, start)
             elif line[0] == ">":
                 self._quote(line, start)
@@ -137,7 +139,7 @@ class _Reader:
         if heading := _HEADING.match(line):
             said = heading[2].rstrip(" \t").rstrip("#").rstrip(" \t")
             self._head(len(heading[1]), start + heading.start(2), start + heading.start(2) + len(said))
-        elif _BREAK.match(line):
+        elif _BREAK.match(line) and not _SEPARATOR.match(line):
             self._leave()
             self.above = [a for a in self.above if a[0] < 7]
         elif re.match(r"={3,}$", self.lines[number + 1][1]):
@@ -152,6 +154,10 @@ class _Reader:
             self.header = tuple(clean(cell) for cell in cells(line))
         elif not _SEPARATOR.match(line):
             self._add("row", start, start + len(line), header=self.header)
+
+    def _in_columns(self, number: int, line: str) -> bool:
+        """Say whether a line goes on with a table whose columns stand apart by spaces alone."""
+        return bool(self.header and not self.fresh and "|" not in self.lines[number - 1][1] and _GAP.search(line))
 
     def _quote(self, line: str, start: int) -> None:
         skip = len(line) - len(line.lstrip("> \t"))
@@ -204,9 +210,10 @@ class _Reader:
         if later is None or not (mark[0].isalnum() or chapter) or listed:
             return False
         next_one = _follows(self.marks.get(8 + mark.rstrip(".").count("."), ""), mark)  # after the heading before it
-        if not self._is_title_like(body, firm=mark[0] in "§第" or (chapter and _shouts(body)) or next_one):
-            return False
         start, follows = self.lines[later]
+        below = _shouts(body) and follows.startswith(f"{mark.rstrip('.')}.")  # '1. WHAT YOU MAY DO' before '1.1'
+        if not self._is_title_like(body, firm=mark[0] in "§第" or (chapter and _shouts(body)) or next_one or below):
+            return False
         indented = self.text[start - 1 : start] in (" ", "\t")
         if after := _ITEM.match(follows):
             dotted = re.match(r"\d+\.\d", after["mark"]) and not re.match(r"\d+\.\d", mark)
@@ -262,5 +269,6 @@ def clean(text: str) -> str:
 
 
 def cells(line: str) -> list[str]:
-    """Split a table line at its bars."""
-    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+    """Split a table line at its bars, or else at its gaps."""
+    parts = re.split(r"(?<!\\)\|", line.strip().strip("|")) if "|" in line else _GAP.split(line.strip())
+    return [cell.strip() for cell in parts]

@@ -89,7 +89,8 @@ def _lead_type(said: Unit) -> LeadType:
     whole = said.length > 4 or shared("unfinished").search(said.text)  # 'Check that:', and not 'Change flights:'
     if said.main_has("must") or (said.orders and whole) or tasks:
         return "must"
-    return "may" if said.has("may") else "label"
+    barred = re.search(r"\b(?:unless|except|außer|salvo|sauf|tranne)[\s:]*$", said.text, re.I)
+    return "label" if not said.has("may") else "must_not" if barred else "may"
 
 
 def accepts_item(said: Unit, role: str, lead: Lead, mark: str) -> bool:
