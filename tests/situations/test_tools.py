@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from whilesim.core.errors import InputError
+from whilesim.situations.schemas import first_form
 from whilesim.situations.tools import Tool, parse_tools, read_tools
 
 SCHEMA = {"type": "object", "properties": {"parcel_id": {"type": "string"}}, "required": ["parcel_id"]}
@@ -517,3 +518,21 @@ def test_a_file_that_is_no_text_is_refused_by_name(tmp_path: Path) -> None:
 def test_what_is_nested_without_end_is_refused_at_once() -> None:
     with pytest.raises(InputError, match="neither JSON, JSON lines, YAML"):
         parse_tools("[" * 20_000 + "]" * 20_000)
+
+
+def test_a_tool_with_several_forms_has_the_arguments_of_all_and_is_called_in_the_first():
+    ways = [
+        {"properties": {"do": {"const": "moor"}, "length": {"type": "number"}}, "required": ["do", "length"]},
+        {"properties": {"do": {"const": "leave"}, "berth_id": {"type": "string"}}, "required": ["do", "berth_id"]},
+    ]
+    given = {"name": "manage_berth", "inputSchema": {"type": "object", "oneOf": ways}}
+    (found,) = parse_tools([given])
+    (again,) = parse_tools([found.to_openai()])
+    assert (
+        found.parameters["properties"]["do"]["enum"]
+        == again.parameters["properties"]["do"]["enum"]
+        == ["moor", "leave"]
+    )
+    assert [*found.parameters["properties"]] == ["do", "length", "berth_id"]
+    form = first_form(dict(found.parameters))
+    assert ([*form["properties"]], form["required"]) == (["do", "length"], ["do", "length"])

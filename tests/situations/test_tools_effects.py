@@ -125,3 +125,8 @@ def test_a_tool_that_takes_only_numbers_and_says_nothing_else_computes():
     assert parse_tools([{"name": "set_size", "parameters": parameters}])[0].effect == "write"
     properties["order_id"] = {"type": "integer"}
     assert parse_tools([{"name": "bmi", "parameters": parameters}])[0].effect == "write"
+
+
+def test_a_tool_that_asks_the_customer_reads_nothing():
+    (tool,) = parse_tools([{"name": "request_photos", "description": "Ask the guest for photos. Sends a link."}])
+    assert tool.effect == "write"

@@ -191,6 +191,8 @@ def _by_deed(case: _Case) -> _Found:
 
 
 def _described(case: _Case) -> _Found:
+    if re.match(r"asks? (?:the |an? )?(?:customer|user|client|guest|member|patient|caller)s?\b", case.text):
+        return None  # who asks a person reads nothing
     found = _leading(_text_words(case.text), "description")
     return _by_deed(case) or found if found and found[0] == "read" else found
 

@@ -59,11 +59,32 @@ def arguments_schema(source: Any, *, where: str, document: Any = None) -> tuple[
             f"{where}: its arguments have the type {schema.get('type')!r}, but a tool is called with named "
             "arguments. Give a JSON Schema of type 'object' with 'properties'."
         )
-    required, properties = schema.get("required", []), schema.get("properties", {})
+    required, properties = schema.get("required", []), _of_forms(schema)
     unknown = [name for name in required if name not in properties]
     notes += tuple(f"argument {name!r} is required but not described: any value is accepted" for name in unknown)
     fixed = {"type": "object", "properties": {**properties, **{n: {} for n in unknown}}, "required": required}
     return {**fixed, **{k: v for k, v in schema.items() if k not in fixed}}, notes
+
+
+def first_form(schema: Schema) -> Schema:
+    """Return the arguments of a call in the first of the forms that a tool takes: 'book', and not 'cancel'."""
+    if not (ways := _forms(schema)):
+        return schema
+    first, others = ways[0]["properties"], {name for way in ways[1:] for name in way["properties"]}
+    told = {n: first.get(n, p) for n, p in schema["properties"].items() if n in first or n not in others}
+    needed = (*schema["required"], *ways[0].get("required", ()))
+    return {**schema, "properties": told, "required": [n for n in told if n in needed]}
+
+
+def _forms(schema: Mapping[str, Any]) -> list[Any]:
+    return [way for key in ("oneOf", "anyOf") for way in listed(schema.get(key)) if mapping(way).get("properties")]
+
+
+def _of_forms(schema: Schema) -> Schema:
+    """Return the arguments of all forms; one that has other values in each may have any of them."""
+    own, told = schema.get("properties", {}), [each for way in _forms(schema) for each in way["properties"].items()]
+    parts = {name: [p for i, (n, p) in enumerate(told) if n == name and (n, p) not in told[:i]] for name, _ in told}
+    return {**own, **{n: _simplify_union({"anyOf": p}, "anyOf") for n, p in parts.items() if n not in own}}
 
 
 def plain_schema(source: Mapping[str, Any], *, where: str, document: Any = None) -> tuple[Schema, tuple[str, ...]]:
@@ -208,8 +229,7 @@ class _Reader:
             out["required"] = list(dict.fromkeys(names))
             optional = [*listed(node.get("optional")), *(name for name, mark in marks.items() if mark is False)]
             both = [name for name in out["required"] if name in optional]
-            said = "is called both required and optional: taken as required"
-            self.notes += [f"argument {name!r} {said}" for name in both]
+            self.notes += [f"argument {n!r} is called both required and optional: taken as required" for n in both]
 
 
 def _name(item: Any, where: str) -> str:

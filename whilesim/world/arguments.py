@@ -10,6 +10,7 @@ from typing import Any
 from whilesim.core.jsontext import copied, dumps, loads
 from whilesim.core.seeds import chance, derive, pick
 from whilesim.core.templates import load_words
+from whilesim.situations.schemas import first_form
 from whilesim.world.dates import be_of_a_day, bound_near, follow_status
 from whilesim.world.deeds import Deed
 from whilesim.world.effects import switch
@@ -34,7 +35,7 @@ class Maker:
         self.record: dict[str, Any] = shelf.records.get(deed.kind, {}).get(key, {})
         self.customer: dict[str, Any] = shelf.records.get(self.model.party, {}).get(party, {})
         self.schemas = self.model.arguments(deed.tool)
-        self.required = self.model.tools[deed.tool].parameters.get("required") or ()
+        self.required = first_form(dict(self.model.tools[deed.tool].parameters)).get("required") or ()
         self.made: dict[str, Any] = {}
 
     def prepare(self) -> None:

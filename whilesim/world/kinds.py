@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 
 from whilesim.core.templates import load_words
 from whilesim.core.text import fold, name_words
+from whilesim.situations.schemas import first_form
 from whilesim.situations.tools import Tool, names_record
 from whilesim.world.attributes import pattern, singular, split_list
 
@@ -205,8 +206,8 @@ def is_value(argument: str, schema: Mapping[str, Any]) -> bool:
 
 
 def properties(tool: Tool) -> dict[str, Mapping[str, Any]]:
-    """Return a tool's arguments and their schemas."""
-    return mappings(tool.parameters.get("properties"))
+    """Return a tool's arguments and their schemas, in the first of the forms that it takes."""
+    return mappings(first_form(dict(tool.parameters)).get("properties"))
 
 
 def branches(schema: Mapping[str, Any]) -> list[Row]:
