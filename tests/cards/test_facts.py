@@ -26,6 +26,8 @@ from whilesim.cards.facts import say_fact, say_facts
         ("flight type", "round_trip", "the flight type is round trip"),
         ("opened", "yes", "it has been opened"),
         ("deposit paid", "no", "the deposit hasn't been paid"),
+        ("late reported", "no", "it hasn't been reported late"),
+        ("effective", "2026-01-05", "it's effective 2026-01-05"),
         ("is active", "yes", "it is active"),
         ("is fragile", "no", "it isn't fragile"),
         ("items damaged", "yes", "the items have been damaged"),

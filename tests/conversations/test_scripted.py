@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from whilesim.cards.cards import Card
+from whilesim.cards.facts import say_facts
 from whilesim.cards.personas import Persona
 from whilesim.chat.messages import Message, Trace
 from whilesim.conversations.arguments import Known
+from whilesim.conversations.intent import open_toolbox
 from whilesim.conversations.players import Context
 from whilesim.conversations.reading import read_reply
 from whilesim.conversations.rollout import Case, Stage, play
@@ -20,11 +22,11 @@ from whilesim.conversations.said import mend, slips_of
 from whilesim.conversations.scripted import FAULTS, ScriptedAgent
 from whilesim.conversations.scripted_customer import _LOOKS, ScriptedCustomer
 from whilesim.conversations.wording import asked_for, deed_phrase, participle
-from whilesim.core.jsontext import loads
+from whilesim.core.jsontext import dumps, loads
 from whilesim.core.templates import load_words
 from whilesim.situations.axes import Situation
 from whilesim.situations.tools import Tool, parse_tools
-from whilesim.world.mock import WorldCall
+from whilesim.world.mock import MockWorld, WorldCall
 
 GET_LOAN = {"name": "get_loan", "description": "Get the details of a loan.", "parameters": {"type": "object", "properties": {"loan_id": {"type": "string"}}, "required": ["loan_id"]}}  # fmt: skip
 LIBRARY = parse_tools(
@@ -425,3 +427,48 @@ def test_a_customer_shares_what_it_has_under_another_word(asked: str) -> None:
     answer = asyncio.run(ScriptedCustomer().speak(card, said, context)).text
     assert answer.count("27668") == 1
     assert "Ann" not in answer
+
+
+def test_an_id_of_several_words_still_says_which_tool_is_meant() -> None:
+    given = {"list_leaks": ("List the leaks of a meter.", "meter_number"), "get_leak": ("Get one leak.", "leak_number")}
+    tools = [
+        {
+            "name": n,
+            "description": told,
+            "parameters": {"type": "object", "properties": {a: {"type": "string"}}, "required": [a]},
+        }
+        for n, (told, a) in given.items()
+    ]
+    box = open_toolbox(dumps(tools))
+    assert box.meant("Can you look up my leak LK-39-1204?") is box.tools["get_leak"]
+    meter = box.meant("Please tell me the leaks of a meter. My meter number is MT-7-4412.")
+    assert meter is box.tools["list_leaks"]
+
+
+def test_who_has_an_account_is_whoever_the_tools_keep_a_record_of() -> None:
+    tools = [
+        {"name": "get_tenant_file", "parameters": {"type": "object", "properties": {"tenant_id": {"type": "string"}}}}
+    ]
+    assert open_toolbox(dumps(tools)).meant("Look up my account, please.") is not None
+
+
+LEAK = parse_tools([{
+    "name": "report_leak",
+    "description": "Report a leak.",
+    "parameters": {
+        "type": "object", "required": ["spot"],
+        "properties": {
+            "spot": {"type": "object", "required": ["day", "floor"], "properties": {"day": {"type": "string", "format": "date"}, "floor": {"type": "string"}}},
+            "send_to": {"type": "object", "properties": {"street": {"type": "string"}, "postcode": {"type": "string"}}},
+        },
+    },
+}])[0]  # fmt: skip
+
+
+def test_the_parts_of_a_group_are_said_and_read_one_by_one_and_ones_own_postcode_is_no_address() -> None:
+    focus = MockWorld([LEAK], None, {"tool": "report_leak"}, 3).focus
+    told = {n: v for n, v in focus.facts.items() if n.startswith("spot")}
+    assert [*told] == ["spot day", "spot floor"]
+    said = f"My zip code is 33675. {say_facts(told.items())}"
+    found, missing = Known([Message(role="user", content=said)], [], [said], said).fill(LEAK)
+    assert (found, missing) == ({"spot": focus.arguments["spot"]}, [])

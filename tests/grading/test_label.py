@@ -88,13 +88,13 @@ def test_the_screen_shows_calls_and_nothing_that_could_drive_a_terminal(tmp_path
 
 
 def test_the_command_asks_first_about_rows_that_a_judge_may_read_and_goes_on_where_it_ended(tmp_path: Path) -> None:
-    data = simulate("scripted", tools=demo_tools(), system_prompt=demo_policy(), situations=16, rollouts=1).grade()
+    data = simulate("scripted", tools=demo_tools(), system_prompt=demo_policy(), situations=18, rollouts=1).grade()
     data.save(tmp_path)
-    told = CliRunner().invoke(main, ["label", str(tmp_path)], input="s\n" * 16)
+    told = CliRunner().invoke(main, ["label", str(tmp_path)], input="s\n" * 18)
     shown = re.findall(r"=== (\S+): ", told.output)
     assert set(shown[: len(data.kept)]) == {row.id for row in data.kept.rows}
     assert {row.id for row in data.dropped.rows} == set(shown[len(data.kept) :]) != set()
     for count in (1, 2):
         told = CliRunner().invoke(main, ["label", str(tmp_path)], input="k\nfine\nq\n")
-        assert (told.exit_code, f"{count} of 16 labelled" in told.output) == (0, True)
+        assert (told.exit_code, f"{count} of 18 labelled" in told.output) == (0, True)
     assert on_disk(tmp_path / "labels.jsonl") == [(row_id, True, "fine") for row_id in shown[:2]]

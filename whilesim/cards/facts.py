@@ -43,6 +43,8 @@ def _say_flag(name: str, yes: bool) -> str:
         return f"it has{n_t} {last}" if not of and describes(last) else f"it has {'' if yes else 'no '}{rest}"
     if last in word_set("adjectives") or (verb and not describes(last)):
         return f"{what} {'are' if many else 'is'}{n_t} {last}"
+    if describes(last) and of and all(map(describes, of)):
+        return f"it has{n_t} been {last} {' '.join(of)}"
     if describes(last):
         return f"{what} {'have' if many else 'has'}{n_t} been {last}"
     return f"{rest}: {'yes' if yes else 'no'}"
@@ -58,11 +60,7 @@ def say_facts(facts: Iterable[tuple[str, str]]) -> str:
             sentences[-1] += f" and {said}"
         else:
             sentences.append(said)
-    return " ".join(_sentence(s) for s in sentences)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if re.search(r"[.!?]$", text) else ".")
+    return " ".join(s[:1].upper() + s[1:] + ("" if s.endswith((".", "!", "?")) else ".") for s in sentences)
 
 
 @cache

@@ -16,6 +16,7 @@ from whilesim.conversations.said import Wanted, is_key, option_said, tokens_in, 
 from whilesim.conversations.wording import plain, split_name, target_key
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, shorten, words
+from whilesim.situations.schemas import first_form
 from whilesim.situations.tools import Tool
 from whilesim.world.kinds import is_parameter, role_of
 
@@ -57,7 +58,7 @@ class Known:
         return dict(found), missing
 
     def _fill(self, tool: Tool) -> tuple[dict[str, Any], list[str]]:
-        schema = tool.parameters
+        schema = first_form(dict(tool.parameters))
         wants: Sequence[str] = schema.get("required", ())
         found: dict[str, Any] = {}
         for name, part in schema.get("properties", {}).items():
@@ -95,7 +96,10 @@ class Known:
         if kind == "object" and not part.get("properties"):
             return self._free_form(want)
         if kind == "object":
-            inner = {k: self.find(k, p, tool) for k, p in part.get("properties", {}).items()}
+            if tool.effect == "write" and name not in tool.parameters["required"] and plain(name) not in self.heard:
+                return None  # the customer's own postcode is no new address
+            own = {k: self.find(f"{name}_{k}", p, tool) for k, p in part.get("properties", {}).items()}
+            inner = {k: self.find(k, part["properties"][k], tool) if v is None else v for k, v in own.items()}
             found = self._apart({k: v for k, v in inner.items() if v is not None}, part.get("properties", {}))
             return found if found and set(part.get("required", ())) <= set(found) else None
         if want.options:

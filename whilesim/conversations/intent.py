@@ -22,14 +22,11 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, words
 from whilesim.situations.tools import Tool, parse_tools
 
-_ASKS_PERSON, _ASKS, _ASIDE, _RULE_TALK = (
-    re.compile("|".join(load_words("scripted_intent")[kind]), re.IGNORECASE)
-    for kind in ("asks_person", "asks", "aside", "rule_talk")
-)
-_FURTHER = {kind: re.compile(look, re.IGNORECASE) for kind, look in load_words("scripted_intent")["further"].items()}
-_CUES, _SHORT, _LINKS, _DULL = (
-    frozenset(load_words("scripted_intent")[kind].split()) for kind in ("read_cues", "short", "links", "dull")
-)
+_SAID = load_words("scripted_intent")
+_TALK = ("asks_person", "asks", "aside", "rule_talk")
+_ASKS_PERSON, _ASKS, _ASIDE, _RULE_TALK = (re.compile("|".join(_SAID[kind]), re.IGNORECASE) for kind in _TALK)
+_FURTHER = {kind: re.compile(look, re.IGNORECASE) for kind, look in _SAID["further"].items()}
+_CUES, _SHORT, _LINKS, _DULL = (frozenset(_SAID[kind].split()) for kind in ("read_cues", "short", "links", "dull"))
 _SUM = re.compile(rf"\b(?:work out|calculate|comes? to|add up|sum|how much is|what is)\b.{{0,40}}{SHAPES['sum']}", re.I)
 
 
@@ -106,8 +103,9 @@ class Toolbox:
         places = [i for i, w in enumerate(said) if w in cues]
         if not places:
             return 0.3 * score
-        near = max(sum(w in mine.nouns for w in said[i + 1 : i + 6]) for i in places)
-        named = any(re.search(r"\d", w) and before in mine.keys for before, w in pairwise(said))
+        near = max(len(mine.nouns.intersection(said[i + 1 : i + 6])) for i in places)
+        bare = [w for w in said if len(w) > 3 or re.search(r"\d", w)]  # 'CL' of 'claim CL-39-12' is a word too
+        named = any(re.search(r"\d", w) and before in mine.keys for before, w in pairwise(bare))
         score += 1.5 * (named and bool(tool.parameters.get("required")))
         nearly = near or 0.5 * any(w in mine.about for i in places for w in said[i + 1 : i + 6])
         if reads:
@@ -167,7 +165,7 @@ def answer_further(said: str, rule: ToldClause | None) -> str:
 def sentences(text: str) -> list[str]:
     """Split a text into sentences; one without marks before the words that open most sentences."""
     parts = re.split(r"(?<=[.!?;])\s+|\n|, (?:and|but)\b|(?:,| and) (?=(?:my|I|I'm|it's|the new)\b)", text)
-    opens = rf" (?=(?:{load_words('scripted_intent')['openers']})\b)"
+    opens = rf" (?=(?:{_SAID['openers']})\b)"
     return [s for p in parts for s in (re.split(opens, p) if len(p.split()) > 20 else [p]) if s.strip()]
 
 
@@ -185,4 +183,5 @@ def closes(text: str) -> bool:
 def _stems(text: str) -> list[str]:
     """Return the stems of a text's longer words; who has an account is a customer in a tool's words."""
     found = [stem(w) for w in words(text) if w not in _SHORT]
-    return [x for w in found for x in (map(stem, PARTIES) if w in ("account", "profil") else (w,))]
+    parties = map(stem, (*PARTIES, *load_words("world_nouns")["party"]))
+    return [x for w in found for x in (dict.fromkeys(parties) if w in ("account", "profil") else (w,))]

@@ -124,8 +124,8 @@ def _facts(shelf: Shelf, deed: Deed, key: str, party: str, arguments: Mapping[st
         elif value not in (None, "", []) and not (kind and kind == model.party and not is_value(name, {})):
             written = deed.action == "change" and name in deed.sets and not deed.after
             new = "new " if written and name_words(name)[:1] != ["new"] and role_of(name) != "text" else ""
-            parts = value.items() if isinstance(value, dict) and (name in BUNDLES or deed.reads) else [(name, value)]
-            facts |= {f"{new}{_plain(part)}": _say(inner) for part, inner in parts}
+            parts = _parts(name, value, bare=name in BUNDLES or deed.reads)
+            facts |= {f"{new}{part}": _say(inner) for part, inner in parts}
             if kind and not many and (named := shelf.records[kind].get(str(value), {}).get("name")):
                 facts[f"{new}{kind.replace('_', ' ')}"] = str(named)
     asked = {kind_of_key(a, model.kinds)[0] for tool in model.tools for a in model.arguments(tool)}
@@ -135,6 +135,14 @@ def _facts(shelf: Shelf, deed: Deed, key: str, party: str, arguments: Mapping[st
         told = (pair for pair in _telling(shelf, deed.kind, key) if f"new {pair[0]}" not in facts)
         facts = {**dict(told), **facts}  # one value of each at a time
     return facts
+
+
+def _parts(name: str, value: Any, *, bare: bool) -> list[tuple[str, Any]]:
+    """Name what a customer tells one by one of an argument: of a group its parts, but an address whole."""
+    if not isinstance(value, dict) or not (bare or {"street", "city", "zip"}.isdisjoint(map(role_of, value))):
+        return [(_plain(name), value)]
+    whole = {n if bare else f"{name}_{n}": v for n, v in value.items() if v not in (None, "")}
+    return [(_plain(n) if bare else " ".join(name_words(n)), v) for n, v in whole.items()]
 
 
 def _telling(shelf: Shelf, kind: str, key: str) -> list[tuple[str, str]]:
