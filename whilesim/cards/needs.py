@@ -42,7 +42,7 @@ _NEGATION = re.compile(
     r"not permitted to|shall not|avoid)\s+",
     re.IGNORECASE,
 )
-_END = re.compile(r"[.;:!?(\n]|,(?!\d)|\bthen\b|\bunless\b|\bexcept\b|\beven\b|\s[-–—→]\s")
+_END = re.compile(r"[.;!?(\n]|:(?!//)|,(?!\d)|\bthen\b|\bunless\b|\bexcept\b|\beven\b|\banyway\b|\s[-–—→]\s")
 _LAST_PART = re.compile(r"^(.*)\s(?:after|before|during|for|in|on|at|with|from|by|that|which|who)\b.*$")
 _AGENT = re.compile(r"\b(?:you|we|(?:agent|assistant|bot|chatbot|desk|staff)s?)(?: (?:are|should|must|can))?$", re.I)
 _HEADINGS = re.compile(r"^(?:[^\W\d_][^.:;]{0,60}: )+")
@@ -50,6 +50,7 @@ _INDIRECT = re.compile(
     r"\b(?:ask|check|determine|verify|see|investigate|know|clarify|confirm|test)(?: \w+){0,2}\s+$", re.IGNORECASE
 )
 _UNSAYABLE = re.compile(r"[{}`\"“_/<>=]|\b(?:agent|tool|system|above|below|listed|following|API)s?\b|\bone\W*$", re.I)
+_LOOSE = re.compile(r"(?:[({]|(?:if|when|there|do|it|for|with|without|in|on|at|after|but|and|or)\b)|.*\bto$", re.I)
 _AMOUNT = re.compile(
     r"[$€£]\s?\d[\d,.]*\d|[$€£]\d|\b\d[\d,.]{0,20}\s?(?:dollars|euros|pounds|USD|EUR|percent|GB|MB|kg|lbs)\b|\b\d[\d.]{0,20}\s?%"
 )
@@ -89,9 +90,7 @@ class Phrasebook:
         text = words(policy.text)
         self._runs = {tuple(text[i : i + RUN]) for i in range(len(text) - RUN + 1)}
         self._needs: dict[tuple[Any, ...], Need] = {}
-        self._common = frozenset(
-            stem(w) for t in tools for n in (t.name, *t.parameters["properties"]) for w in name_words(n)
-        )
+        self._common = {stem(w) for t in tools for n in (t.name, *t.parameters["properties"]) for w in name_words(n)}
         names = {t.name: " ".join(name_words(t.name)) for t in tools}
         swaps: dict[str, str] = {v: v.replace("_", " ") for v in values if "_" in v}
         swaps |= {n: w for n, w in names.items() if w != n.lower()}
@@ -159,7 +158,7 @@ class Phrasebook:
 
         They hang on the rule's own words and the tools alone: what another rule says changes nothing here.
         """
-        phrases, own = self._phrases(text), self._phrases(text.rpartition(": ")[2])
+        phrases, own = self._phrases(text), self._phrases(_own_words(text))
         return sorted(phrases, key=lambda p: (p not in own, -self._worth(p)))
 
     def _phrases(self, text: str) -> tuple[str, ...]:
@@ -183,7 +182,7 @@ class Phrasebook:
             if self._worth(topic) >= _TELLING and not {stem(w) for w in words(topic)} <= told:
                 named.append(topic)
                 told |= {stem(w) for w in words(topic)}
-        own = self._phrases(text.rpartition(": ")[2])
+        own = self._phrases(_own_words(text))
         lead = [t for t in named[2:] if t not in own]
         return [*named[:2], *(lead or named[2:])[:1]]
 
@@ -203,10 +202,8 @@ class Phrasebook:
         text, start = _circumstance(clause.text)
         if not text:
             return None
-        if len(words(text)) < 5:
-            text += " " + str(self.frames["and_then"]).format(
-                topic=self._the((self.topics(clause.text) or [str(self.frames["nothing_named"])])[0], clause)
-            )
+        if len(words(text)) < 5 and (topics := self.topics(clause.text)):
+            text += " " + str(self.frames["and_then"]).format(topic=self._the(topics[0], clause))
         certain = re.search(r"\bonly\b", clause.text[:start], re.I) is None and not text.startswith("My ")
         return Need(text=text, form="circumstance", applies="yes" if certain else "unknown", source="circumstance")
 
@@ -215,7 +212,7 @@ class Phrasebook:
         start = _NEGATION.search(clause.text)
         if clause.kind != "must_not" or start is None:
             return None
-        body = as_me(_END.split(clause.text[start.end() :], maxsplit=1)[0].strip())
+        body = as_me(re.sub(r" yourself\b", "", _END.split(clause.text[start.end() :], maxsplit=1)[0].strip()))
         before = re.split(r"[.:;,]\s", clause.text[: start.start()])[-1].strip()
         if not 2 <= len(words(body)) <= 9 or not _sayable(f"{before} {body}"):
             return None
@@ -225,13 +222,13 @@ class Phrasebook:
             before, passive = re.subn(r" (?:is|are)$", "", before)
             body = f"be {body}" if passive else first_person(body)
         verb, *told = words(body)
-        if not told or verb in word_set("before_names") | {"more", "to", "only"}:
+        if {*told} <= {"me", "it", "them", "one"} or verb in word_set("before_names") | {"more", "to", "only"}:
             return None
         parties = "|".join(word_set("parties"))
         if re.fullmatch(rf"(?:the |an? |any )?(?:{parties})", before, re.I):
             asked = f"can I {body}?"
         elif before and not _AGENT.search(before):
-            if len(words(before)) > 5 or re.search(r"^(?:[({]|(?:if|when|there|do|it|for)\b)|\bto$", before, re.I):
+            if len(words(before)) > 5 or _LOOSE.match(before):
                 return None
             asked = f"can {lowered(as_me(before))} {body}?"
         elif verb in word_set("not_asked"):
@@ -282,11 +279,11 @@ class Phrasebook:
                 slots |= {name: self._the(telling[0], clause)} if telling else {}
             elif name == "deed" and value:
                 deed = re.split(r",| and | or ", value, maxsplit=1)[0].strip()
-                slots |= {name: as_me(lowered(deed))} if 1 < len(words(deed)) < 8 and _sayable(deed) else {}
+                whole = _sayable(deed) and not deed.endswith(" it")
+                slots |= {name: as_me(lowered(deed))} if whole and 1 < len(words(deed)) < 8 else {}
             elif name != "deed" and value and _sayable(value):
-                value = re.sub(
-                    rf"(?: (?:{'|'.join(map(re.escape, sorted(word_set('stop'))))}))+$", "", value, flags=re.I
-                )
+                stops = "|".join(map(re.escape, sorted(word_set("stop"))))
+                value = re.sub(rf"(?: (?:{stops}))+$", "", value, flags=re.I)
                 slots[name] = named[0] if name == "what" and named else value if value.isupper() else value.lower()
                 slots[name] = f"my {slots[name]}" if slots[name].lower() in word_set("owned") else slots[name]
         return slots
@@ -306,19 +303,23 @@ class Phrasebook:
     def _break_runs(self, text: str) -> str:
         """Change or leave out the word that is least missed in every run that the policy has too."""
         soften: Mapping[str, str] = self.frames["soften"]
-        ranked = {word: place for place, word in enumerate(soften)}
+        rank = {word: place for place, word in enumerate(soften)}
         while True:
             spans = [(m.start(), m.end()) for m in re.finditer(r"\w+(?:['’]\w+)*", text)]
             said = [text[a:b].casefold() for a, b in spans]
             run = self._run_in(said)
             if run is None:
                 return text
-            at = min(
-                range(run, run + RUN), key=lambda i: (ranked.get(said[i], len(ranked)), -len(said[i]) * (i > run), i)
-            )
+            at = min(range(run, run + RUN), key=lambda i: (rank.get(said[i], len(rank)), -len(said[i]) * (i > run), i))
             a, b = spans[at]
             text = text[:a] + soften.get(said[at], "") + text[b:]
             text = re.sub(r" +(?=[ .,;:!?])", "", text).strip()
+
+
+def _own_words(text: str) -> str:
+    """Return what a rule says below its headings: of a row of a table what stands in its columns."""
+    parts = text.split("; ")
+    return ". ".join(p.rpartition(": ")[2] for p in (parts if all(": " in p for p in parts) else [text]))
 
 
 @lru_cache(maxsize=8192)
@@ -341,7 +342,8 @@ def _circumstance(rule: str) -> tuple[str, int]:
             if _INDIRECT.search(rule[: found.start()]):
                 continue
             rest = found["rest"] if "rest" in pattern.groupindex else ""
-            body = as_me(_END.split(rest, maxsplit=1)[0].strip())
+            body = re.split(r" or (?=\w+s (?:an?|the|my|their)\b)", _END.split(rest, maxsplit=1)[0].strip())[0]
+            body = as_me(body)  # of two verbs joined by 'or' one is enough
             if not _sayable(body) or ("{" in said and not body):
                 continue
             text = re.sub(r"\bI am\b", "I'm", said.format(rest=body, acts=_agreeing(first_person(body))))
@@ -352,9 +354,8 @@ def _circumstance(rule: str) -> tuple[str, int]:
 
 def _agreeing(text: str) -> str:
     """Let a second verb agree too: 'have a key and wants another' is 'have a key and want another'."""
-    return re.sub(
-        r"\b(and|or|but) (\w+s)\b(?= (?:to|a|an|the|my|another|not)\b)", lambda m: f"{m[1]} {first_person(m[2])}", text
-    )
+    second = r"\b(and|or|but) (\w+s)\b(?= (?:to|a|an|the|my|another|not)\b)"
+    return re.sub(second, lambda m: f"{m[1]} {first_person(m[2])}", text)
 
 
 def _sayable(text: str) -> bool:
@@ -370,7 +371,5 @@ def _conditions() -> list[tuple[re.Pattern[str], str]]:
     """Return patterns of a condition on the customer, and what a customer says for each."""
     parties = "|".join(sorted(word_set("parties"), key=len, reverse=True))
     who = rf"(?:(?:the|an?|any)\s+)?(?:\w+ )?(?:{parties})\b(?!'s)"
-    return [
-        (re.compile(pattern.replace("WHO", who), re.IGNORECASE), said)
-        for pattern, said in load_words("cards_en")["conditions"]
-    ]
+    told = load_words("cards_en")["conditions"]
+    return [(re.compile(pattern.replace("WHO", who), re.IGNORECASE), said) for pattern, said in told]

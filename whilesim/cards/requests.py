@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from whilesim.cards.speech import NOUN, a_or_the, as_me, base_form, describes, is_plural, listed, lowered, the, word_set
 from whilesim.core.templates import load_words
@@ -24,17 +25,14 @@ def deed(tool: Tool, focus: Focus) -> str:
     """Say what a tool does so that it follows 'could you': 'suspend my line L20871'."""
     if tool.effect == "handoff":
         return "put me through to a person"
-    if tool.effect == "compute" and (
-        sums := [v for n, v in focus.facts.items() if re.search(r"\d", v) and "id" not in n.split()]
-    ):
+    sums = [v for n, v in focus.facts.items() if re.search(r"\d", v) and "id" not in n.split()]
+    if tool.effect == "compute" and sums:
         return f"work out {listed(sums[:2])}"
     if tool.effect == "read" and focus.object == "my account":
         return f"look up {thing(tool, focus)}"
     told, verb, name = _described(tool.description), _verb_of(tool, focus), name_words(tool.name)
-    links = [
-        i for i, w in enumerate(name[:-1]) if w in ("for", "to", "from") and name[i + 1] not in word_set("parties")
-    ]
-    named = verb[0] in name and not links and verb[0] not in ("post", "put", "patch")
+    links = [w for w, to in pairwise(name) if w in ("for", "to", "from") and to not in word_set("parties")]
+    named = verb[0] in name and not links and verb[0] not in ("post", "put", "patch", "manage", "handle", "process")
     if told and (not named or (tool.effect == "read" and (not focus.kind or verb[0] in ("search", "find", "list")))):
         key = focus.facts.get("id")
         return f"{told} for {key}" if key and key not in told else told
@@ -96,6 +94,7 @@ def _described(description: str) -> str:
     text = re.sub(frames["before_description"], "", description.strip(), flags=re.I | re.S)
     text = re.split(r"[.;:(,\n\"“]", text, maxsplit=1)[0]
     text = re.split(frames["after_description"], text, maxsplit=1, flags=re.I)[0].strip()
+    text = re.sub(r"^(\w+)(?:, \w+)*,? or \w+ (?=an? |the )", r"\1 ", text)  # 'book or cancel a room'
     first, _, rest = text.partition(" ")
     verb = base_form(first.lower())
     if verb not in {*deed_of_verb(), *frames["say_instead"]} or not 1 <= len(rest.split()) <= 9 or "_" in text:

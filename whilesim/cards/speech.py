@@ -79,17 +79,9 @@ def second_person(text: str) -> str:
 
 def spans_of(piece: str, text: str) -> Iterator[tuple[int, int]]:
     """Yield where a piece stands as a whole, not within a longer word."""
-    start = text.find(piece)
-    while piece and start >= 0:
-        end = start + len(piece)
-        before, after = text[start - 1 : start], text[end : end + 1]
-        if not (_in_word(before) and piece[0].isalnum()) and not (_in_word(after) and piece[-1].isalnum()):
-            yield start, end
-        start = text.find(piece, end)
-
-
-def _in_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
+    if piece and piece in text:
+        ends = (r"(?<!\w)" if piece[0].isalnum() else "", r"(?!\w)" if piece[-1].isalnum() else "")
+        yield from (match.span() for match in re.finditer(re.escape(piece).join(ends), text))
 
 
 def lowered(text: str) -> str:
@@ -142,12 +134,10 @@ def names_in(text: str, language: str = "en") -> tuple[str, ...]:
     if language != "en":
         return _foreign_phrases(text, language)
     found: list[str] = []
-    text = re.sub(r"`[^`]*`|\b\w+_\w+\b(?:\([^)]*\))?|\b[A-Z]{2,}(?:[ ,.]+[A-Z]{2,}){2,}", ".", text)
+    text = re.sub(r"`[^`]*`|\bhttps?://\S+|\b\w+_\w+\b(?:\([^)]*\))?|\b[A-Z]{2,}(?:[ ,.]+[A-Z]{2,}){2,}", ".", text)
     text = re.sub(rf"\b(?:{'|'.join(word_set('idioms'))})\b", ".", text, flags=re.I)
     text = re.sub(r"\bcosts?(?= (?:about |only |up to )?(?:[$€£]|\d|half|twice|nothing))", ".", text)
-    kinds = (
-        rf"\b({'|'.join(word_set('of_names'))})s? of (?:the |an? |my |their )?(?!more|less|over|under)(?=[a-z]{{3}})"
-    )
+    kinds = rf"\b({'|'.join(word_set('of_names'))})s? of (?:the |an? |my |their )?(?!more|less|over|under|the\b|their\b)(?=[a-z]{{3}})"
     text = re.sub(kinds, r"\1-of-", text, flags=re.I)
     for part in _BREAK.split(text):
         run: list[str] = []
