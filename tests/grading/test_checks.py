@@ -369,3 +369,9 @@ def test_a_call_that_fails_alike_three_times_is_found_whatever_stands_between(er
     turns = [call("get_plan", json.dumps({"error": e}), plan_id="P1") for e in errors]
     said = [{"role": "user", "content": "Look at plan P1."}, *(m for turn in turns for m in turn)]
     assert "repeated_failing_call" in {f.check for f in run_checks(said)}
+
+
+def test_a_rule_that_is_told_claims_nothing():
+    told = 'What our rules say on "Papers: Lists": order lists are free and are sent to your e-mail address.'
+    tools = [{"name": "send_list", "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}}}]
+    assert not claimed_tools(read_messages(talk("How do lists work?", told)), parse_tools(tools))

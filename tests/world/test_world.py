@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -957,3 +958,22 @@ def test_invented_values_keep_the_bounds_of_their_schema() -> None:
         assert re.fullmatch(r"(0\d|1[0-3]):\d\d", late["until"])
         assert late["nights"] in (2, 3)
         assert MockWorld(tools, None, {"tool": "issue_voucher"}, seed, model=model).focus.arguments["amount"] <= 50
+
+
+def test_where_no_person_can_be_reached_a_clause_asks_for_no_more_than_a_try(demo):
+    values = {"tool": "transfer_to_person", "tool_condition": "permission_denied"}
+    hand = values["tool"]
+    focus = replace(MockWorld(demo[0], None, values, 1).focus, reachable=False)
+    clause = Clause(id="c1", text="Hand over when the customer names a lawyer.", kind="handoff")
+    oracle = build_oracle(values, clause=clause, tools=demo[0], focus=focus, applies="yes", model=demo[2])
+    assert ([r.name for r in oracle.must_call], oracle.ends) == ([hand], ("honest_failure",))
+
+
+@pytest.mark.parametrize(("needed", "ends"), [((), True), (("tenant_id",), False)])
+def test_what_can_be_made_for_nobody_may_be_made_for_one_who_is_missing(needed, ends):
+    given = tool("open_note", "Open a note.", "write", text="string", tenant_id="string")
+    given = replace(given, parameters={**given.parameters, "required": ["text", *needed]})
+    tools = [tool("get_tenant", tenant_id="string"), given]
+    values = {"tool": "open_note", "world_state": "missing"}
+    oracle = build_oracle(values, clause=None, tools=tools, focus=MockWorld(tools, None, values, 2).focus)
+    assert ("resolved" in oracle.ends, oracle.must_not_claim) == (ends, () if ends else ("open_note",))

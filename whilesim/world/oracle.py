@@ -129,8 +129,9 @@ def _of_world(values: Mapping[str, str], focus: Focus, world: WorldModel, agents
     works = condition == "success" or focus.reachable or (condition == "stale" and gone)
     claim, handed = (focus.tool,) if deed.writes else (), "handed_off" if handoff else ""
     if state == "missing" and deed.action not in ("answer", "compute"):
-        ends = _ends("refused", handed, "honest_failure")
-        return replace(right, must_call=(), must_not_claim=claim, ends=ends, why=_why("missing"))
+        alone = deed.action == "create" and deed.owner not in world.tools[focus.tool].parameters["required"]
+        ends = _ends("refused", handed, "honest_failure", "resolved" if alone else "")  # it can be made for nobody
+        return replace(right, must_call=(), must_not_claim=() if alone else claim, ends=ends, why=_why("missing"))
     if state == "already_acted_on" and deed.writes:
         blocked = ("honest_failure", handed) if unsure or condition == "permission_denied" else ()
         return _done_already(right, called, deed, agents, blocked, focus)
@@ -264,6 +265,8 @@ def _with_clause(
         first, *others = handoffs
         person = CallRule(name=first.name, arguments=_team(clause, first), instead=tuple(t.name for t in others))
         told = f"A clause wants a person here: {shorten(clause.text, 160)}"
+        if oracle.ends == ("honest_failure",):  # the one way to a person fails here, whatever is brought up
+            return replace(oracle, must_call=(person,))
         return replace(oracle, must_call=(person,), ends=("handed_off",), handoff_wanted=True, why=told)
     if clause.kind == "must_not" and applies == "yes" and tool in clause.tools:
         return _forbid(oracle, clause, tool, no)
@@ -338,9 +341,9 @@ def _headed_for_another(clause: Clause, mine: Sequence[Sequence[str]], focus: Fo
     if not head or not mine or head[1].lower() not in mine[0]:
         return False
     theirs = [n for t in others for n in (t.name, *(t.parameters.get("properties") or ()))]
-    said = (theirs, (focus.tool, *focus.arguments))
-    known = [_met([name_words(n) for n in names], [head[2].lower()]) for names in said]
-    return bool(known[0]) and not known[1]
+    ours = (focus.tool, *focus.arguments)
+    known, own = (_met([name_words(n) for n in names], [head[2].lower()]) for names in (theirs, ours))
+    return bool(known) and not own
 
 
 def _met(ways: Sequence[Sequence[str]], said: Sequence[str]) -> list[Sequence[str]]:
