@@ -407,6 +407,17 @@ def test_a_plan_and_what_it_is_made_of_are_not_mixed(
     assert not Path("run").exists()
 
 
+def test_tools_may_lie_in_several_files(tmp_path: Path) -> None:
+    tools, policy = json.loads((DEMO / "tools.json").read_text(encoding="utf-8")), str(DEMO / "policy.md")
+    (tmp_path / "some.json").write_text(json.dumps(tools[:4]), encoding="utf-8")
+    (tmp_path / "more.py").write_text(
+        'def close_line(line_id: str) -> None:\n    """Close a line."""\n', encoding="utf-8"
+    )
+    given = ("--tools", str(tmp_path / "some.json"), "--tools", str(tmp_path / "more.py"))
+    done = shell("plan", "--policy", policy, *given, "--situations", "2")
+    assert (done.exit_code, " x 5 tool x " in done.output) == (0, True), done.output
+
+
 if __name__ == "__main__":
     for place in PATHS:
         golden(place).write_text(help_of(place), encoding="utf-8")

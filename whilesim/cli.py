@@ -7,6 +7,7 @@ when a gate failed, or with 2 when the input cannot be used.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -37,8 +38,8 @@ def main() -> None:
 
 
 _policy = partial(click.option, "--policy", "policy_file", type=FILE, help="Text file with the agent's policy.")
-_SCHEMAS = "File with the tool schemas: JSON, YAML, JSON lines or Python source."
-_tools = partial(click.option, "--tools", "tools_file", type=FILE, help=_SCHEMAS)
+_SCHEMAS = "File with the tool schemas: JSON, YAML, JSON lines or Python source; may be given again."
+_tools = partial(click.option, "--tools", "tools_file", type=FILE, multiple=True, help=_SCHEMAS)
 _TRIED = "A model to try with one short request; may be given again."
 _FORMATS = ["trl", "openai", "sharegpt", "dpo", "kto", "rl"]
 _MANY = "Situations to choose from the covering, or 'all' for the complete covering."
@@ -276,23 +277,19 @@ def _read_plan(path: str) -> Any:
     return load_plan(path)
 
 
-def _make_plan(policy_file: str | None, tools_file: str | None, situations: str, **options: Any) -> Any:
+def _make_plan(policy_file: str | None, tools_file: Sequence[str], situations: str, **options: Any) -> Any:
     from whilesim.cards.planning import plan as make_plan
-    from whilesim.situations.tools import read_tools
 
     if situations != "all" and not situations.isdecimal():
         raise InputError(f"--situations {situations!r} is no number. Type a number from 1, or: --situations all")
     many = None if situations == "all" else int(situations)
-    if policy_file is None or tools_file is None:
+    if policy_file is None or not tools_file:
         lacking = "--policy" if policy_file is None else "--tools"
         raise InputError(f"{lacking} is missing: a plan needs both files. Type: --policy policy.md --tools tools.json")
     if not (text := read_policy(policy_file)).strip():
         raise InputError(f"--policy {policy_file}: the file is empty. Give the text that the agent is told.")
-    try:
-        tools = read_tools(tools_file)
-    except InputError as error:
-        raise InputError(f"--tools {tools_file}: {error}") from error
-    return make_plan(tools=tools, system_prompt=text, situations=many, **options)
+    tools = [Path(file) for file in tools_file]
+    return make_plan(tools=tools if len(tools) > 1 else tools[0], system_prompt=text, situations=many, **options)
 
 
 def _load(run: str) -> Any:
