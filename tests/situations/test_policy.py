@@ -235,6 +235,105 @@ def test_a_prompt_inside_json_is_read_and_each_clause_keeps_its_place():
     assert source[slice(*clauses[0].span)] == 'Never share a \\"PIN\\" with callers.'
 
 
+TAGS = """<bot>
+<policies>
+<policy name="age">Nobody below 12 paddles alone.</policy>
+<policy name="storm" level="2">Close the jetty in a storm.</policy>
+</policies>
+<not_allowed>Lending paddles to other firms</not_allowed>
+<case>
+<condition>A boat comes back damaged</condition>
+<action>Take photos of it.</action>
+</case>
+<example>Customer: May I bring my dog? Agent: You must keep it on a lead.</example>
+<style>
+Answer in English
+</style>
+</bot>
+"""
+YAML = """rules:
+  - Check the boarding card first.
+  - id: liquids
+    text: Never open a sealed bag.
+escalation:
+  when:
+    - a traveller faints
+no_go:
+  topics: |
+    Do not discuss salaries.
+persona: |
+  You are Ana of the airport shop.
+"""
+WIKI = """h2. Loans
+{note}Books on loan are never mailed.{note}
+# Ask for the library card.
+# Renew a loan by telephone.
+## Stamp the slip.
+||Item||Fine per day||
+|Film|1 euro|
+{code}
+return "must not be read"
+{code}
+{panel:title=Lost cards|borderStyle=dashed}
+* Charge 5 euros.
+{panel}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        (
+            TAGS,
+            """must_not | Nobody below 12 paddles alone.
+            must | Close the jetty in a storm.
+            must_not | not allowed: Lending paddles to other firms
+            must | case: condition: A boat comes back damaged; action: Take photos of it
+            must | style: Answer in English""",
+        ),
+        (
+            YAML,
+            """must | Check the boarding card first.
+            must_not | Never open a sealed bag.
+            handoff | when: a traveller faints
+            must_not | Do not discuss salaries.""",
+        ),
+        (
+            WIKI,
+            """must_not | Books on loan are never mailed.
+            must | Loans: Ask for the library card.
+            must | Renew a loan by telephone.
+            must | Renew a loan by telephone: Stamp the slip.
+            condition | Loans: Item: Film; Fine per day: 1 euro
+            must | Lost cards: Charge 5 euros.""",
+        ),
+        (
+            "Q: What about phones?\nA: Check the serial number first. Never open one in the shop.\n",
+            """must | What about phones?: Check the serial number first.
+            must_not | What about phones?: Never open one in the shop.""",
+        ),
+        (
+            "Template for the reply:\n\n```\nYou must come tomorrow.\n```\n\n- Feed cats twice a day.\n",
+            "must | Feed cats twice a day.",
+        ),
+        (
+            "# Refunds\n\n- Yearly passes: half back, but only in the first 60 days.\n  - Deduct the card fee.\n",
+            """condition | Yearly passes: half back, but only in the first 60 days.
+            must | Yearly passes: half back, but only in the first 60 days: Deduct the card fee.""",
+        ),
+        (
+            "E.1 First call\n\nAsk for the place.\n\nE.2 What you can settle yourself\n\nPay claims of up to 90 euros.\n",
+            """must | First call: Ask for the place.
+            must | Pay claims of up to 90 euros.""",
+        ),
+    ],
+    ids=["tags", "yaml", "wiki", "answer", "template", "limit", "letters"],
+)
+def test_rules_are_found_however_a_page_is_marked_up(text, rules):
+    found = [f"{c.kind} | {c.text}" for c in parse_policy(text).clauses]
+    assert found == [line.strip() for line in rules.splitlines()]
+
+
 def test_what_is_no_text_is_refused():
     with pytest.raises(InputError, match="the policy is of type dict, and must be the text"):
         parse_policy({"policy": "x"})  # type: ignore[arg-type]
@@ -300,7 +399,7 @@ def test_any_slice_of_a_document_can_be_read(text, start, size, noise):
 @settings(max_examples=60, deadline=None)
 def test_any_text_can_be_read(text):
     if text.strip():
-        parse_policy(text)
+        parse_policy(f"{text}\n.")  # "0.md" alone is the name of a file, and is refused
 
 
 @pytest.mark.corpus

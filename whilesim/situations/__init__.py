@@ -1,8 +1,8 @@
 """Situations: from a policy and tools to a few situations in which every two values meet.
 
     norms        is a piece of text a rule, and of which kind; by word lists, in a dozen languages
-    documents    any policy text as plain markdown, each character with its place in the source
     roles        what headings, labels and lead-ins make of the text below them
+    documents    any policy text as plain markdown, each character with its place in the source
     blocks       a document as headings, paragraphs, items, table rows and quotes
     drafts       the blocks of a document as rules, each with the context that it needs
     quotes       the rules that a chat model read out of a policy, each held against the text

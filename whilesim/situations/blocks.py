@@ -48,7 +48,7 @@ _ITEM = re.compile(
     re.IGNORECASE,
 )
 _EMOJI = "\U0001f000"  # pictures stand from here on: bullets to some, ornaments of headings to others
-_HEADING = re.compile(r"(#{1,6})(?:[ \t]+|(?<=##)(?=[^\s#\d]))(.*)$")
+_HEADING = re.compile(r"(#{1,6}|\x02{1,6})(?:[ \t]+|(?<=##)(?=[^\s#\d])|(?<=\x02)|$)(.*)$")
 _BREAK = re.compile(r"([-*_=~])(?:[ \t]*\1){2,}[ \t]*$")
 _SEPARATOR = re.compile(r"(?=.*\|)(?=.*--)[\s:|-]+$|-{2,}(?:[ \t]{2,}-{2,})+$|={2,}(?:[ \t]{2,}={2,})+$")
 _GAP = re.compile(r"\s{2,}|\t")  # between the columns of a table without bars
@@ -149,9 +149,9 @@ class _Reader:
         return True
 
     def _row(self, number: int, line: str, start: int) -> None:
-        if _SEPARATOR.match(self.lines[number + 1][1]):
+        if _SEPARATOR.match(self.lines[number + 1][1]) or line.startswith("||"):
             self._leave()
-            self.header = tuple(clean(cell) for cell in cells(line))
+            self.header = tuple(clean(cell) for cell in cells(line.replace("||", "|")))
         elif not _SEPARATOR.match(line):
             self._add("row", start, start + len(line), header=self.header)
 

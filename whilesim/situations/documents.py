@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from whilesim.core.templates import load_words
 from whilesim.situations.norms import shared, unit
+from whilesim.situations.roles import key_role, role_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ _EDGE = re.compile("|".join(_MARKS["edges"]), re.MULTILINE)
 _JSON_TEXT = re.compile(r'(?:"(\w+)"\s*:\s*)?"((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _YAML_KEY = re.compile(r"^( *)([\w-]+):[ \t]*(?:[>|][+-]?)?[ \t]*$", re.MULTILINE)
-_YAML_DATA = re.compile(r"^ *(?:#[^\n]*|[\w<-]+:[ \t]*(?:[^\s>|][^\s]*|\[[^\n]*\]))[ \t]*$", re.MULTILINE)
+_YAML_DATA = re.compile(r"^ *(?:#[^\n]*|(?:- )?[\w<-]+:[ \t]*(?:[^\s>|][^\s]*|\[[^\n]*\]))[ \t]*$", re.MULTILINE)
 _ODD = {c: " " for c in range(32) if c not in (9, 10)} | {0x2028: "\n", 0x2029: "\n"}
 _ODD |= {ord(c): " " for c in "\u00a0\u200b\u200c\u200d\u200e\u200f\u202f\u2060\u3000\ufeff"}
 _PAIRED = re.compile("|".join(f"({head})" for head in _MARKS["paired"]), re.IGNORECASE)
@@ -46,6 +47,8 @@ _CLOSERS = [re.compile(tail, re.IGNORECASE) for tail in _MARKS["paired"].values(
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*)(\s[^<>]*|/?)>")
 _BLOCKS, _INLINE = (frozenset(_MARKS[name].split()) for name in ("block", "inline"))
 _REGION = re.compile(r"^[ \t]*<(/?)([a-zA-Z][\w-]*)>[ \t]*$", re.MULTILINE)
+_PAGE = "|".join(sorted(_BLOCKS | _INLINE))
+_ELEMENT = re.compile(rf"(?m)^[ \t]*<(?!(?:{_PAGE})[\s>])([a-z][\w-]*)(?:\s[^<>]*)?>([^<>\s][^<>]*)</\1>[ \t]*$")
 _TITLE = re.compile(r"\b(?:title|question|label|summary|header)\s*=\s*\{?([\"'])(.+?)\1")
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w-]*)[^\n]*\n", re.MULTILINE)
 _SPOKEN = re.compile(r"[\"“«][^\"”»]*(?:[\"”»]|\Z)")
@@ -60,6 +63,13 @@ _SPEAKER = re.compile(r"^[^\w\n]*([^\W\d_][\w ]{0,20})\s*[:：]", re.MULTILINE)
 def read_document(source: str) -> Document:
     """Return the source as markdown with the place of each character; never fails on a text."""
     text = _unwrapped(source.replace("\r\n", " \n").replace("\r", "\n").translate(_ODD))
+    if re.search(r"^h[1-6]\. \w", text, re.MULTILINE):
+        for pattern, mark in _MARKS["wiki"].items():
+
+            def padded(found: re.Match[str], mark: str = mark) -> str:
+                return found.expand(mark).ljust(len(found[0]))
+
+            text = re.sub(pattern, padded, text, flags=re.MULTILINE)
     text = _EDGE.sub(lambda edge: "---".ljust(len(edge[0]))[: len(edge[0])], text)
     text = _between(_BLANKED.sub(_blank, text), _PAIRED, lambda head: _CLOSERS[(head.lastindex or 0) - 1], _blank_pair)
     text = _DIALOGUE.sub(_blank_dialogue, _name_regions(_between(text, _FENCE, _end_of, _open_fence)))
@@ -81,13 +91,8 @@ def _unwrapped(text: str) -> str:
         return "".join(out)
     if len(re.findall(r"^ *[\w-]+:[ \t]*[>|][+-]?[ \t]*$", text, re.MULTILINE)) > 1:
         text = re.sub(r'^( *- )"([^"\n]+)"[ \t]*$', r"\1\2  ", _YAML_DATA.sub(_blank, text), flags=re.MULTILINE)
-        return _YAML_KEY.sub(_yaml_heading, text)
+        return _YAML_KEY.sub(lambda k: ("\x02" * min(6, len(k[1]) // 2 + 1) + k[2]).ljust(len(k[0])), text)
     return text
-
-
-def _yaml_heading(key: re.Match[str]) -> str:
-    heading = f"{'#' * max(1, min(6, len(key[1]) // 2))} {key[2]}"
-    return heading.ljust(len(key[0])) if len(heading) <= len(key[0]) else key[0]
 
 
 def _between(
@@ -172,7 +177,18 @@ def _name_regions(text: str) -> str:
         if shared("roles.example").match(re.sub(r"[_-]", " ", name)):
             text = re.sub(rf"<{name}>.*?</{name}>", _blank, text, flags=re.DOTALL)
 
+    text = _ELEMENT.sub(_item_of, text)
     return _REGION.sub(lambda t: f"# {'' if t[1] else t[2]}".ljust(len(t[0])) if t[2] in paired else t[0], text)
+
+
+def _item_of(tag: re.Match[str]) -> str:
+    """Write ``<rule id="pin">...</rule>`` as an item, and ``<condition>...</condition>`` with its name as a key."""
+    name = re.sub(r"[_-]", " ", tag[1])
+    if role_of(name) == "example":
+        return _blank(tag)
+    keyed = (key_role(name) or role_of(name) in ("forbid", "handoff")) and not shared("generic").fullmatch(name)
+    mark = f"{name}: " if keyed else "- "
+    return (mark.ljust(tag.start(2) - tag.start()) + tag[2]).ljust(len(tag[0]))
 
 
 @dataclass(slots=True)

@@ -118,6 +118,8 @@ class _Drafter:
         if not after or after[0].kind not in ("item", "row", "quote") or (ended and not said.text.endswith(_COLON)):
             return False
         lead = lead_of(said)
+        if lead.role == "example" and self.text.count("\n", self.blocks[index].end, after[0].start) > 3:
+            return False  # its example stood between, and is blank
         later = map(self.blocks.__getitem__, range(index + 1, len(self.blocks)))
         behind = next((b for b in later if b.group != after[0].group), None)
         if lead.type == "open" and behind and behind.kind == "paragraph" and not self._whole(after[0]).orders:
@@ -156,7 +158,8 @@ class _Drafter:
             if said.text.endswith(_COLON):  # its last sentence belongs to the items below
                 end = self._sentences(block.start, block.end)[-1][1]
             hangs = shared("conditional").fullmatch(said.text.rsplit(" ", 1)[-1]) or role_of(said.text) == "forbid"
-            if end == block.end and block.children[0].kind == "item" and (hangs or not said.strong or said.length < 4):
+            whole = said.length > 3 and (said.strong or (said.amount and said.text[-1] in ".。"))
+            if end == block.end and block.children[0].kind == "item" and (hangs or not whole):
                 end = block.start
         for start, stop in self._rules_in(block.start, end):
             part = self._said(start, stop)
@@ -223,6 +226,11 @@ class _Drafter:
         action = unit(" ".join(value for _, role, _, value in told if role == "action"), self.language)
         asked = bool(told) and told[0][3].endswith(("?", "？", "؟"))
         if not action.text or (asked and not accepts_prose(action, mission=False)):
+            return False
+        last, _, _, answer = told[-1]
+        last.start = max(last.start, self.text.find(answer[:4], last.start, last.end))
+        if asked and first.kind == "paragraph" and len(self._rules_in(last.start, last.end)) > 1:  # each on its own
+            self.leads[last.group] = Lead(told[0][3], "label")
             return False
         self.done.update(block for block, _, _, _ in told)
         kept = [(block, f"{key}: {value.rstrip('.;。')}") for block, role, key, value in told if role != "dropped"]

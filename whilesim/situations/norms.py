@@ -25,11 +25,9 @@ _WIDE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _PLAIN_WORD = re.compile(r"[^\W_\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af][\w'’-]*")
 _TOKEN = re.compile(r"[^\W\d][\w'’-]*")
 _OPENING = " *_\"'“”‘’«»（(`"
-_ALONE = re.compile(
-    r"\W*(?:https?://|www\.)\S+(?:\s\W*)?|\W{0,3}[\"“«„「『].*[\"”»“」』]\W{0,2}|.*[?？؟][\"”»)*]*", re.DOTALL
-)
+_ALONE = re.compile(r"(?s)\W*(?:https?://|www\.)\S+(?:\s\W*)?|\W{0,3}[\"“«„「『].*[\"”»“」』]\W{0,2}|.*[?？؟][\"”»)*]*")
 _KEY = re.compile(r"\W{0,4}([^:：\n]{1,40}?)[*_\s]*(?:[:：]|-+>|=>|→)[*_\s]*(.*)", re.DOTALL)
-_REACH = re.compile(r"[,.;:，。；]|->|=>|→|\b(?:and|then|und|by|y|e|et)\b")
+_REACH = re.compile(r"[,.;:，。；]|->|=>|→|\s[-–—]\s|\b(?:and|then|und|by|y|e|et)\b")
 _FORM = re.compile(r"\W*(?:[^\W\d_][\w -]{0,30}[:：][^\w\0]*\0\W*)+")  # 'Name: {name}, plan: {plan}'
 PLACEHOLDER = re.compile(r"\$?(?<!\{)\{+[^{}\n]{1,60}\}+|\[[^\[\]\n]{1,60}\](?!\()|<[a-z][\w -]{0,40}>|%\(?\w+\)?s")
 
@@ -212,7 +210,7 @@ def _english() -> dict[str, frozenset[str]]:
 
 
 _COMMA = re.compile(r",\s+(?!and\b|or\b)")
-_PARTS = re.compile(r"[;:]\s|[.!]\s+(?=[A-Z])|, (?:so|then) |(?:-+>|=>|→) ")
+_PARTS = re.compile(r"[;:]\s|\s[-–—]\s|[.!]\s+(?=[A-Z])|, (?:so|then) |(?:-+>|=>|→) ")
 
 
 def _orders_in_english(text: str) -> bool:

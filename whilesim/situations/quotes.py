@@ -170,11 +170,8 @@ class _Page:
 
     def _around(self, block: Block, place: tuple[int, int]) -> str:
         """Return the whole sentences that a quote touches."""
-        touched = [
-            self.text[block.start + s : block.start + e]
-            for s, e in sentences(self.text[block.start : block.end])
-            if block.start + s < place[1] and place[0] < block.start + e
-        ]
+        parts = ((block.start + s, block.start + e) for s, e in sentences(self.text[block.start : block.end]))
+        touched = [self.text[s:e] for s, e in parts if s < place[1] and place[0] < e]
         return " ".join([*touched, self.text[slice(*place)]])
 
     def _block(self, place: tuple[int, int]) -> Block:
