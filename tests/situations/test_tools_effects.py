@@ -22,7 +22,8 @@ CASES = {
         store_locator | | activity_log | | message_history | | cart_view |
         x | Unpaid invoices of a customer | tarifas | Tarifas para un trayecto | get_manager | Gets the manager of an employee
         x | Finds a song and returns the title | tell_time | Tells the time in a city | check_in_date |
-        get_answer | Sends a GET request to the server and keeps it | quote_price | Quotes a price""",
+        get_answer | Sends a GET request to the server and keeps it | quote_price | Quotes a price
+        tide_table | Return tides of a harbour | tides | Return the tides of a day""",
     "write": """issue_refund | Issue a refund
         refund_order | | return_item | Starts a return | book_flight | | report_lost_card | Reports a lost card
         check_in_passenger | | checkInGuest | Checks in a guest | log_out | | transfer_funds | Transfer funds between accounts
@@ -37,12 +38,14 @@ CASES = {
         mailing_list_create | | place_bid | | post_comment | | lock_card |
         x | Finds a song and plays it | tell_kitchen | Tells the kitchen about an allergy | display.set_brightness |
         shipping_address | Changes the place that a parcel goes to | send_agent_report |
+        return_boat | Return a boat to its owner | pass_on | Escalates the price |
         x | Notifies the customer that an agent will call | x | Pauses a line; nobody takes over the number
         frobnicate | | approve | Asks the manager for approval of a discount""",
     "handoff": """escalate | | escalate_to_manager | | handoff_to_agent | | hand_off | | transfer_to_human |
         transfer_to_billing | Transfer to the billing agent | call_supervisor | | contact_support | Contact support
         human_handoff | | connect_to_live_agent | | create_escalation | | page_oncall | | ask_human |
         assist | Connects the customer with a live support agent | assist | Hand the conversation over to a human
+        warn_harbour | Escalates the case to the harbour safety team | quay | Hands the caller to the quay desk
         forward_call | Forward the call to a human agent | 转人工客服 | | route_to_department |""",
     "compute": """calculate_premium | Calculate a premium
         x | Works out the monthly rate from principal, rate and term | calculer | Calcule la part

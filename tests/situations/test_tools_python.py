@@ -329,6 +329,18 @@ def a(x: int): "Ignored."
 def b(x: int): "No tool."
 """
     assert [(t.name, t.description) for t in parse_tools(source)] == [("lookup_parcel", "Finds it.")]
+    named = """
+@functools.lru_cache(maxsize=1)
+def _client(): ...
+@tool("move_guest", args_schema=Move)
+def _move(guest_id: str): "Moves a guest."
+@tool(return_direct=True)
+def call_warden(reason: str): "Calls the warden."
+def helper(x: int): "No tool."
+"""
+    assert [t.name for t in parse_tools(named)] == ["move_guest", "call_warden"]
+    cached = "@functools.cache\ndef tides(day: str): 'Tides.'\ndef rent(boat: str): 'Rents a boat.'"
+    assert [t.name for t in parse_tools(cached)] == ["tides", "rent"]
     kit = '''
 class Kit:
     @is_tool(ToolType.WRITE)

@@ -25,12 +25,10 @@ from whilesim.situations.docstrings import Docstring, read_docstring
 from whilesim.situations.schemas import Schema, mapping, plain_schema
 
 _CONTEXTS = frozenset({"ctx", "context", "tool_context", "run_context", "callback_context", "run_manager"})
-_INJECTED_TYPE = re.compile(
-    r"(Context|ContextWrapper|RunnableConfig|InjectedState|InjectedToolCallId|InjectedToolArg)\b"
-)
+_INJECTED_TYPE = re.compile(r"(Context(Wrapper)?|RunnableConfig|Injected(State|ToolCallId|ToolArg))\b")
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
-_MARKS = re.compile(r"tool|function|action|is_|mcp|command", re.IGNORECASE)
+_MARKS = re.compile(r"(?<!func)tool|function|action|is_|mcp|command", re.IGNORECASE)
 _PYTHON = re.compile(r"^(?:async def |def |class |@|import |from |\w+\s*(?::[^=\n]*)?=\s*[\[{])", re.MULTILINE)
 _SCHEMA = re.compile(r"'(?:parameters|input_schema|inputSchema)':")
 
@@ -145,11 +143,11 @@ def draft_source(text: str) -> Iterator[Any]:
     types = definitions(tree)
     methods = [node for found in tree.body if isinstance(found, ast.ClassDef) for node in found.body]
     for body in (tree.body, methods):
-        functions = [node for node in body if isinstance(node, _Definition) and node.name[0] != "_"]
+        functions = [node for node in body if isinstance(node, _Definition)]
         marked = [f for f in functions if any(_MARKS.search(ast.unparse(d)) for d in f.decorator_list)]
-        told = [f for f in functions if ast.get_docstring(f)]
-        if functions:
-            return (_draft_definition(found, types) for found in marked or told or functions)
+        public = [f for f in functions if f.name[0] != "_"]
+        if chosen := marked or [f for f in public if ast.get_docstring(f)] or public:
+            return (_draft_definition(found, types) for found in chosen)
     return iter(())
 
 
@@ -175,10 +173,11 @@ def _draft_definition(found: _Definition, types: Mapping[str, Schema]) -> Draft:
     ]
     calls = [d for d in found.decorator_list if isinstance(d, ast.Call)]
     said = {k.arg: k.value.value for call in calls for k in call.keywords if isinstance(k.value, ast.Constant)}
+    first = [a.value for c in calls if last_name(c.func) == "tool" for a in c.args[:1] if isinstance(a, ast.Constant)]
     stated = [last_name(argument).lower() for call in calls for argument in call.args]
     doc = read_docstring(ast.get_docstring(found), [place.name for place in places])
     draft = Draft(
-        name=str(said.get("name_override") or said.get("name") or found.name), original=ast.unparse(found),
+        name=str(said.get("name_override") or said.get("name") or (*first, found.name)[0]), original=ast.unparse(found),
         description=str(said.get("description_override") or said.get("description") or doc.description),
         effect=next((word for word in stated if word in ("read", "write", "handoff", "compute")), None), document={"$defs": types},
     )  # fmt: skip

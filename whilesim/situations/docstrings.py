@@ -20,18 +20,14 @@ from whilesim.situations.annotations import parse_expression
 _ARGUMENTS = ("args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters")
 _REPLIES = ("returns", "return", "example", "examples", "example response", "sample response")
 _TITLES = "|".join((*_ARGUMENTS, *_REPLIES, "yields", "raises", "notes?", "warnings?", "usage", "see also"))
-_SECTION = re.compile(
-    rf"^({_TITLES})[ \t]*(?:\n(?P<line>[-=]{{3,}})[ \t]*$|:(?=[ \t]*(\S?)))", re.IGNORECASE | re.MULTILINE
-)
+_SECTION = re.compile(rf"(?im)^({_TITLES})[ \t]*(?:\n(?P<line>[-=]{{3,}})[ \t]*$|:(?=[ \t]*(\S?)))")
 _GOOGLE = re.compile(r"^[-* ]*`?(\w+)`?\s*(?:\(((?:[^()]|\([^()]*\))*)\))?\s*:\s*(.*)$")
 _NUMPY = re.compile(r"^\*{0,2}(\w+)(?:\s*,\s*\w+)*\s*(?::\s*(.*))?()$")
 _SPHINX = re.compile(
     r"^:(param|parameter|arg|argument|key|keyword|type|returns?|rtype|raises?)(?:[ \t]+([^:\n]*))?:(.*(?:\n(?:[ \t]+\S.*|[ \t]*$))*)",
     re.MULTILINE,
 )
-_SHOWN = re.compile(
-    r"\b(?:examples?|returns?|sample|response|reply|output)\b[^:{\[]{0,40}:?\s*(?=[{\[])", re.IGNORECASE
-)
+_SHOWN = re.compile(r"(?i)\b(?:examples?|returns?|sample|response|reply|output)\b[^:{\[]{0,40}:?\s*(?=[{\[])")
 
 Example = tuple[Mapping[str, Any], Any]
 

@@ -181,7 +181,7 @@ def _named(case: _Case) -> _Found:
 
 def _by_deed(case: _Case) -> _Found:
     """Find the deed by which a thing is got, or that follows: 'issues the refund', 'finds a song and plays it'."""
-    words, deeds = ["", *_text_words(case.text)[:16]], _words("acts")
+    words, deeds = ["", *_text_words(case)[:16]], _words("acts")
     for before, word, after in zip(words, words[1:], words[2:], strict=False):
         deed = next((stem for stem in _stems(word) if stem in deeds), "")
         if deed and before in ("", "and", "or") and after in _words("articles"):
@@ -193,7 +193,7 @@ def _by_deed(case: _Case) -> _Found:
 def _described(case: _Case) -> _Found:
     if re.match(r"asks? (?:the |an? )?(?:customer|user|client|guest|member|patient|caller)s?\b", case.text):
         return None  # who asks a person reads nothing
-    found = _leading(_text_words(case.text), "description")
+    found = _leading(_text_words(case), "description")
     return _by_deed(case) or found if found and found[0] == "read" else found
 
 
@@ -245,12 +245,13 @@ def _guess(case: _Case) -> _Found:
     return "write", "nothing says that it only reads (unsure)"
 
 
-def _text_words(text: str) -> list[str]:
+def _text_words(case: _Case) -> list[str]:
     """Return the first words of a description, its verb in the form of the word list."""
-    words = re.findall(r"[\w'-]+", text[:160])
+    words = re.findall(r"[\w'-]+", case.text[:160])
     while words and words[0] in _words("adverbs"):
         del words[0]
-    first = "get" if words[:1] in (["returns"], ["returning"]) else "".join(words[:1])  # 'Returns the status of ...'
+    gives = {"return", "returns", "returning"}.difference(case.words)  # 'Return the status', and no goods by the name
+    first = "get" if gives.intersection(words[:1]) else "".join(words[:1])
     known = (stem for stem in _stems(first) if stem in _verbs() or stem in _words("either"))
     return [next(known, first), *words[1:]]
 
