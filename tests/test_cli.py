@@ -234,6 +234,11 @@ def test_exit_codes(words: tuple[str, ...], code: int, said: str, run: Path, tmp
     assert said in done.output
 
 
+def test_python_runs_the_module_as_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "whilesim", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith(ws.__version__)
+
+
 def test_a_gate_that_fails_is_1_and_ctrl_c_is_neither() -> None:
     def raising(error: BaseException) -> Result:
         @click.command()

@@ -21,6 +21,7 @@ stands above it.
     showcase       the bundled example, said stage by stage
     doctor         what is here: versions, keys, endpoints, prices
     cli            the same from a shell
+    __main__       the same as ``python -m whilesim``
 
 Names are loaded when they are first used: ``import whilesim`` loads no model client.
 """

@@ -103,6 +103,12 @@ def test_the_token_glued_to_text_delivers_the_text_and_the_agent_answers_once() 
     assert trace.stop == "customer_done"
 
 
+@pytest.mark.parametrize("sign", [DONE, "[DONE]", "[[DONE]", "[[ DONE ]]"])
+def test_a_customer_model_may_write_the_sign_with_other_brackets(sign: str) -> None:
+    assert read_utterance(f"Thanks, bye. {sign}") == Utterance(text="Thanks, bye.", done=True)
+    assert read_utterance("Is it DONE?") == Utterance(text="Is it DONE?")
+
+
 def test_a_handoff_ends_after_one_more_word() -> None:
     trace = run(
         lambda messages: call("transfer") if len(messages) == 2 else "A colleague takes over.",

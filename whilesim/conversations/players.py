@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -25,6 +26,7 @@ from whilesim.core.templates import render_prompt
 
 DONE = "[[DONE]]"
 """What a customer model says when it has nothing more to say; never stored."""
+_SIGN = re.compile(r"\[+ ?DONE ?\]+")  # a small model writes it with fewer brackets
 PATIENCE = 300.0
 """Seconds for one answer of a user's function; a model of one's own may serve many conversations."""
 
@@ -157,8 +159,8 @@ class FunctionCustomer:
 
 def read_utterance(text: str) -> Utterance:
     """Split what a customer model wrote into words and the sign that it is done."""
-    head, sign, _ = text.partition(DONE)
-    return Utterance(text=head.strip(), done=bool(sign))
+    head, *done = _SIGN.split(text, maxsplit=1)
+    return Utterance(text=head.strip(), done=bool(done))
 
 
 async def call_function(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -137,4 +137,4 @@ def _reason(row: Row, unjudged: Mapping[str, str]) -> str:
 
 
 def _dollars(usd: float | None) -> str:
-    return "unknown: a model's price is not known" if usd is None else f"${usd:,.4f}"
+    return "unknown: a model's price, or the tokens that it used, are not known" if usd is None else f"${usd:,.4f}"
