@@ -45,6 +45,7 @@ def book_of(*texts: str) -> tuple[Phrasebook, list[Clause]]:
         ("When: Customer asks what to bring; Action: list it.", "I'd like to know what to bring.", "circumstance"),
         ("Escalate when the issue involves legal matters.", "This is about legal matters.", "circumstance"),
         ("If the user asks for a human, hand over.", "I'd like to talk to a person.", "circumstance"),
+        ("Transfer to a person if the user asks for it.", "I'd like to talk to a person.", "circumstance"),
         ("If the line is suspended, do not sell it.", "My line is suspended.", "circumstance"),
         ("Do not rebook a late flight.", "rebook a late flight", "request"),
         ("Basic fares cannot be changed.", "can basic fares be changed?", "request"),
@@ -65,6 +66,14 @@ def test_a_condition_or_prohibition_becomes_something_a_customer_says(rule: str,
     need = book.need(clause, 0)
     assert said.lower() in need.text.lower().replace("could", "can")
     assert need.form == form
+
+
+@pytest.mark.parametrize(
+    "rule", ["Waive the fee when the customer asks for it.", "Send a receipt if the customer wants one."]
+)
+def test_a_condition_that_only_points_back_says_nothing_by_itself(rule: str) -> None:
+    book, (clause,) = book_of(rule)
+    assert not re.search(r"\b(?:it|one)\W*$", book.need(clause, 0).text)
 
 
 THEMES = [  # a rule, a theme of which the customer speaks, and words that must not be said

@@ -51,6 +51,8 @@ _INDIRECT = re.compile(
 )
 _UNSAYABLE = re.compile(r"[{}`\"“_/<>=]|\b(?:agent|tool|system|above|below|listed|following|API)s?\b|\bone\W*$", re.I)
 _LOOSE = re.compile(r"(?:[({]|(?:if|when|there|do|it|for|with|without|in|on|at|after|but|and|or)\b)|.*\bto$", re.I)
+_POINTING = frozenset({"it", "this", "that", "so", "one", "them", "these", "those"})
+"""What names nothing by itself: 'if the customer asks for it'."""
 _AMOUNT = re.compile(
     r"[$€£]\s?\d[\d,.]*\d|[$€£]\d|\b\d[\d,.]{0,20}\s?(?:dollars|euros|pounds|USD|EUR|percent|GB|MB|kg|lbs)\b|\b\d[\d.]{0,20}\s?%"
 )
@@ -344,7 +346,8 @@ def _circumstance(rule: str) -> tuple[str, int]:
             rest = found["rest"] if "rest" in pattern.groupindex else ""
             body = re.split(r" or (?=\w+s (?:an?|the|my|their)\b)", _END.split(rest, maxsplit=1)[0].strip())[0]
             body = as_me(body)  # of two verbs joined by 'or' one is enough
-            if not _sayable(body) or ("{" in said and not body):
+            loose = not body or (len(words(body)) < 4 and words(body)[-1] in _POINTING)
+            if not _sayable(body) or ("{" in said and loose):
                 continue
             text = re.sub(r"\bI am\b", "I'm", said.format(rest=body, acts=_agreeing(first_person(body))))
             if len(words(text)) > 2:
