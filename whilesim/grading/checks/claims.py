@@ -131,13 +131,9 @@ class _Reading:
     def _dropped(self, family: str, at: int, start: int, cue: int) -> str | None:
         """Return the name of the gate that drops a cue, None where none does."""
         edge = self.tokens[start - 1 : start] if start and self.tags[start - 1] in "UFL" else []
-        regions = {
-            "before": self.tokens[:start],
-            "lead": [*edge, *self.tokens[start:cue]],
-            "left": self.tokens[start:at],
-            "after": self.tokens[at + 1 :],
-            "sentence": self.tokens,
-        }
+        whole = self.tokens
+        regions = {"before": whole[:start], "lead": [*edge, *whole[start:cue]], "left": whole[start:at]}
+        regions |= {"after": whole[at + 1 :], "sentence": whole}
         texts = {name: " ".join(region) for name, region in regions.items()}
         if self.sentence.text.rstrip(" *_\"')").endswith("?"):
             tail = self.words.pattern("question_tail").search(texts["after"])
@@ -175,7 +171,8 @@ class _Reading:
             return self.tokens[start:end]
         after = family in ("active", "did", "progressive")
         region = self.tokens[at + 1 : end] if after else self.tokens[start:at]
-        cut = (i for i, w in enumerate(region) if i and w in self.words.data["prepositions"])
+        much = {"of", "de"} if region and region[0][0].isdigit() else set()  # six euros of credit are credit
+        cut = (i for i, w in enumerate(region) if i and w in self.words.data["prepositions"] and w not in much)
         return [w for w in region[: next(cut, None)] if w[0].isalpha()]
 
     def _senses(self, verb: str, around: Sequence[str], nouns: frozenset[str]) -> frozenset[str]:

@@ -65,10 +65,9 @@ class _Heard:
         spelt = (plain, f"#{short[1]}") if short else (plain,)
         if any(self._tokens.get(token, before) < before for token in spelt):
             return True
-        return bool(pattern("identifiers", "phone").match(value)) and any(
-            at < before and abs(len(known) - len(digits)) <= 4 and (known.endswith(digits) or digits.endswith(known))
-            for known, at in self._numbers.items()
-        )
+        near = (n for n, at in self._numbers.items() if at < before and abs(len(n) - len(digits)) <= 4)
+        alike = any(n.endswith(digits) or digits.endswith(n) for n in near)
+        return alike and bool(pattern("identifiers", "phone").match(value))
 
     @cached_property
     def _tokens(self) -> Mapping[str, int]:
@@ -120,12 +119,11 @@ def leaves(value: Any) -> Iterator[tuple[str, Any]]:
 def check_identifiers(messages: Sequence[Message], calls: Sequence[Call], tools: Toolbox) -> list[Finding]:
     """Find ids in calls that nobody gave before the call: ``unsourced_identifier``."""
     heard = _Heard([(i, m.role, m.content) for i, m in enumerate(messages) if m.role != "assistant" and m.content])
-    return [
-        Finding("unsourced_identifier", call.index, str(value), f"{key} {str(value)!r} was given by nobody before")
-        for call in calls
-        for key, value in leaves(call.arguments)
-        if is_id(key, value) and not heard.holds(str(value), call.index) and not _stated(tools, call.name, value)
-    ]
+    given = (
+        (c, k, v) for c in calls for k, v in leaves(c.arguments) if is_id(k, v) and not heard.holds(str(v), c.index)
+    )
+    wrong = [(c.index, k, str(v)) for c, k, v in given if not _stated(tools, c.name, v)]
+    return [Finding("unsourced_identifier", at, v, f"{k} {v!r} was given by nobody before") for at, k, v in wrong]
 
 
 def _stated(tools: Toolbox, name: str, value: Any) -> bool:

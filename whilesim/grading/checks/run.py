@@ -59,12 +59,7 @@ def run_checks(
     read = [m if isinstance(m, Message) else read_message(m) for m in messages]
     box = open_toolbox(tools, (c.name for m in read for c in m.tool_calls))
     calls = read_calls(read, box.writes, None if failed is None else {*failed})
-    found = [
-        *check_claims(read, calls, box),
-        *check_identifiers(read, calls, box),
-        *check_confirmation(read, calls, box),
-        *check_calls(calls, box),
-        *check_words(read, box),
-    ]
+    found = [*check_claims(read, calls, box), *check_identifiers(read, calls, box)]
+    found += [*check_confirmation(read, calls, box), *check_calls(calls, box), *check_words(read, box)]
     kept = [replace(f, severity=level) for f in found if (level := levels[f.check]) != "off"]
     return sorted(kept, key=lambda f: (f.message_index, f.check != "unknown_tool"))

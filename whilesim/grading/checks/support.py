@@ -125,7 +125,8 @@ class Ledger:
             if not self._recorded(claim, plain):
                 return CLAIMED, f"no successful call is about {value}"
         if re.search(r"\b(?:both|beide\w?|ambos|ambas)\b", claim.text) and len(good) < 2:
-            lists = any(isinstance(v, list) for a in good for v in a.call.arguments.values())
+            given = [v for a in good for v in a.call.arguments.values()]
+            lists = any(isinstance(v, list) for v in given) or ("update" in claim.senses and len(given) > 2)
             if not lists and len({normal(i) for i in claim.ids} & held) < 2:
                 return CLAIMED, "two are claimed, one was done"
         return None
@@ -205,12 +206,8 @@ class Ledger:
         """Whether a record or the customer says what a passive claim says."""
         if claim.family in _DEEDS or pattern("deeds", "just_now").search(claim.text):
             return False
-        return self._recorded_since(claim, -1) or any(
-            self._reported(claim, part)
-            for i in self.customers
-            if i < claim.index
-            for part in re.split(r"[.!?;\n]", self._said(i))
-        )
+        heard = (part for i in self.customers if i < claim.index for part in re.split(r"[.!?;\n]", self._said(i)))
+        return self._recorded_since(claim, -1) or any(self._reported(claim, part) for part in heard)
 
     def _recorded_since(self, claim: Claim, since: int) -> bool:
         return all(self._recorded(claim, i, since) for i in map(normal, claim.ids or ("",)))
@@ -218,19 +215,17 @@ class Ledger:
     def _recorded(self, claim: Claim, plain: str, since: int = -1) -> bool:
         """Whether a successful reply before the message says it, of the record with this id."""
         replies = (c.data for c in self.calls if not c.failed and since < c.index <= claim.index and c.reply)
-        return any(
-            self._says(record, claim) and (not plain or plain in tokens_of(" ".join(str(v) for _, v in leaves(record))))
-            for data in replies
-            for record in _records(data)
-        )
+        saying = (r for data in replies for r in _records(data) if self._says(r, claim))
+        return any(not plain or plain in tokens_of(" ".join(str(v) for _, v in leaves(r))) for r in saying)
 
     def _says(self, record: Any, claim: Claim) -> bool:
         on = bool(claim.senses & {"on", "add"})
         for key, value in leaves(record):
+            told = _WORDS.findall(str(value).lower())[:12] or name_words(key)[-1:]  # "charged": 15.6
             if isinstance(value, bool):
                 if value is on and claim.nouns & stems(re.split(r"[\W_]+", key.lower())):
                     return True
-            elif claim.senses & self.words.senses(_WORDS.findall(str(value).lower())[:12], "PS"):
+            elif value and claim.senses & self.words.senses(told, "PS"):
                 return True
         return False
 
