@@ -7,9 +7,11 @@ types: ...', and the current time. Of rules only the statuses are read that they
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from email.utils import parsedate
 from functools import cache
 
 from whilesim.core.templates import load_words
@@ -25,6 +27,8 @@ class Attribute:
     nullable: bool = False
     number: bool = False
     """Whether the policy gives its unit: 'data used (in GB)'."""
+    each: bool = False
+    """Whether it is a list of things that each have these parts: 'items (each with a dish and a price)'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class PolicyFacts:
     """(kind, its fields, vocabulary): the fields hold a number for each word of it."""
     sections: tuple[tuple[str, str], ...] = ()
     """(heading, body) in order."""
+    rules: tuple[tuple[bool, str, frozenset[str], frozenset[str]], ...] = ()
+    """(whether it says only, the deed, the statuses, all its words) of each rule that names the statuses for a deed."""
 
 
 @cache
@@ -59,28 +65,53 @@ def singular(word: str) -> str:
 
 def snake(text: str) -> str:
     """Return a phrase as an identifier: ``data usage`` is ``data_usage``."""
-    return "_".join(re.findall(r"\w+", text.replace("'s", "").lower()))
+    return "_".join(re.findall(r"\w+", text.lower().replace("'s", "").replace("e-mail", "email")))
 
 
 def read_policy_facts(text: str) -> PolicyFacts:
     """Read the attribute lists, vocabularies and the current time of a policy."""
     attributes: dict[str, tuple[Attribute, ...]] = {}
     options: dict[str, tuple[str, ...]] = {}
-    spread, sections = [], _sections(text.splitlines())
+    spread, sections = [], _sections(re.sub(r"(?<=[.!])\s+(?=(?:Each|Every) )", "\n", text).splitlines())
     for heading, index, line, lines in ((h, n, line, body) for h, body in sections for n, line in enumerate(body)):
         if found := pattern("lead").match(line):
             noun = "_".join([*snake(found["noun"]).split("_")[:-1], singular(snake(found["noun"]).split("_")[-1])])
-            listed = list(_bullets(lines, index + 1)) if line.rstrip(" *").endswith(":") else []
-            if listed:
+            below = list(_bullets(lines, index + 1)) if line.rstrip(" *").endswith(":") else []
+            if listed := below or _in_prose("\n".join([found["rest"], *lines[index + 1 :]])):
                 attributes[noun] = tuple(a for bullet in listed for a in _attributes(bullet))
         elif found := pattern("for_each").match(line.strip(" -*")):
             what = split_list(found["what"]) or [found["what"]]
             spread.append((snake(heading), tuple(map(snake, what)), snake(found["of"])))
         _read_options(line, heading, options)
-    now = pattern("now").search(text)
-    moment = datetime.fromisoformat(f"{now[1]} {now[2] or '12:00'}") if now else None
     bodies = tuple((heading, "\n".join(body)) for heading, body in sections)
-    return PolicyFacts(now=moment, attributes=attributes, options=options, spread=tuple(spread), sections=bodies)
+    return PolicyFacts(_read_now(text), attributes, options, tuple(spread), bodies, tuple(_rules(text)))
+
+
+def _read_now(text: str) -> datetime | None:
+    """Return the time that a policy says it is; None where it says none, or no time there is."""
+    found = pattern("now").search(text)
+    moment = f"{found['day']} {found['clock'] or '12:00'}" if found else ""
+    with suppress(ValueError):
+        return datetime(*told[:6]) if (told := parsedate(moment)) else datetime.fromisoformat(moment)  # 12 May 2026
+    return None
+
+
+def _rules(text: str) -> Iterator[tuple[bool, str, frozenset[str], frozenset[str]]]:
+    for rule in filter(re.compile("only|n.t be").search, re.split(r"(?<=[.;])\s+|\n\s*\n|\n\s*[-*\d]", text.lower())):
+        if said := pattern("only_in").search(rule) or pattern("never_in").search(rule):
+            listed = re.split(r",?\s+or\s+|,\s+|\s+and\s+", said["list"].strip(" *\"'"))
+            yield "only" in said[0], said["deed"], frozenset(listed), frozenset(map(singular, re.findall(r"\w+", rule)))
+
+
+def ruled_statuses(facts: PolicyFacts, verb: str, nouns: set[str], statuses: Sequence[str]) -> tuple[str, ...]:
+    """Return the statuses in which the rules of a policy let a deed be done: those of an 'only while', or what a 'cannot' leaves."""
+    left, stem = [*statuses], re.compile(rf"\b{re.escape(verb[:5])}")
+    for only, deed, listed, words in facts.rules if verb else ():
+        told = [s for s in left if s.lower().replace("_", " ") in listed] if words & nouns and stem.search(deed) else []
+        if only and told:
+            return tuple(told)
+        left = [s for s in left if s not in told]
+    return tuple(left)
 
 
 def split_list(text: str) -> tuple[str, ...]:
@@ -101,6 +132,15 @@ def _bullets(lines: list[str], start: int) -> Iterator[str]:
             return
 
 
+def _in_prose(rest: str) -> list[str]:
+    """Return the attributes that one sentence lists: three and more, or a key among them; none for another sentence."""
+    first = " ".join(re.split(r"\.(?:\s|$)|\n\s*(?:\n|[-*•+]|\d+[.)])", rest)[0].split())
+    told = re.sub(r"\b(status|type|level|priority)(?:: | of )([^():]+)$", r"\1 (\2)", first)
+    parts = [p.strip(" :*") for p in re.split(r"(?:,\s*(?:and\s+)?|\s+and\s+)(?![^(]*\))", told)]
+    short = all(0 < len(p.partition("(")[0].split()) <= 6 for p in parts)
+    return parts if short and (len(parts) > 2 or re.search(r"\bID\b", told)) else []
+
+
 def _attributes(bullet: str) -> Iterator[Attribute]:
     outside, _, inside = bullet.replace("*", "").replace("`", "").strip(" .").partition("(")
     inside = inside.partition(")")[0].strip()
@@ -109,19 +149,20 @@ def _attributes(bullet: str) -> Iterator[Attribute]:
     if not name or len(name.split()) > 5:
         return
     pair = re.fullmatch(r"(.*?)(\w+) and (\w+) (times?|dates?)", name)
-    if pair:
-        for half in (pair[2], pair[3]):
-            yield Attribute(snake(f"{pair[1]} {half} {singular(pair[4])}"))
+    if pair or (not inside and " and " in name):
+        halves = [f"{pair[1]} {h} {singular(pair[4])}" for h in (pair[2], pair[3])] if pair else name.split(" and ")
+        yield from (Attribute(snake(half)) for half in halves)
         return
-    words = tuple(p for p in split_list(inside) if not re.search(r"\bif\b|\boptional|format", p))
+    parts = (pattern("drop").sub("", p) for p in split_list(pattern("drop").sub("", inside)))
+    words = tuple(p for p in parts if not re.search(r"\bif\b|\boptional|format", p))
     nullable = bool(re.search(r"applicable|optional|if any", inside))
     if re.fullmatch(r"(\w+) and (\w+) (\w+s)", inside) and len(words) == 2 and " " not in words[0]:
         words = (f"{words[0]} {singular(words[1].split()[-1])}", " ".join(singular(w) for w in words[1].split()))
-    if words and re.search(r"\b(type|status|level|priority)$", name):
+    if words and (" or " in inside or re.search(r"\b(type|status|level|priority)$", name)):
         yield Attribute(snake(name), options=words, nullable=nullable)
     else:
-        number = bool(re.match(r"in \w+$", inside))
-        yield Attribute(snake(name), inner=tuple(map(snake, words)), nullable=nullable, number=number)
+        number, name = bool(re.match(r"in \w+$", inside)) or "number of " in name, name.removeprefix("number of ")
+        yield Attribute(snake(name), tuple(map(snake, words)), (), nullable, number, inside.startswith("each "))
 
 
 def _read_options(line: str, heading: str, options: dict[str, tuple[str, ...]]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
-from whilesim.world.attributes import PolicyFacts, pattern, singular, snake, split_list
+from whilesim.world.attributes import PolicyFacts, pattern, ruled_statuses, singular, snake, split_list
 from whilesim.world.kinds import Kind, branches, is_parameter, is_value, kind_of_key, match_kind, properties, role_of
 from whilesim.world.spec import Action
 from whilesim.world.verbs import Phrase
@@ -26,6 +26,7 @@ Schemas = Mapping[str, Mapping[str, Any]]
 UNFOUND = "none of its arguments names the record that it changes"
 """Why a tool that should change a record is taken to make one."""
 _LISTED = re.compile(r"(?:\b(\w+) )?\bstatus(?:es)?:? ?\((?:one of |either )?([^()]+)\)", re.IGNORECASE)
+_OVER = ("cancelled", "canceled", "void", "voided", "deleted", "terminated", "withdrawn", "revoked")
 _NOT_YET = re.compile(r"\b(?:has|have|is|are)(?: not|n't) (?:yet )?(?:been )?(\w+)", re.IGNORECASE)
 _MONEY = ("money", "small")
 _EMPTY = ("detail", "info", "information", "profile", "record", "data")
@@ -92,15 +93,15 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
     if key := _key_of_read(phrase, noun, party, keys):
         kind = kinds[keys[key]]
         theirs = kinds.get(party, kind)  # what the customer's own record says is not said twice
-        rest = (a for a in arguments if a not in keys)
-        own = {a: kind.find(a) or ("" if theirs.find(a) else kind.proof(a, phrase.verb)) for a in rest}
+        free = [a for a in arguments if a not in keys]
+        own = {a: kind.find(a) or ("" if theirs.find(a) else kind.proof(a, phrase.verb)) for a in free}
         by = {a: f for a, f in own.items() if f} | kind.named_by(arguments)
         owner, shows = next((a for a in keys if a != key), ""), _shows(tool, phrase, kind)
         why = f"reads {kind.name} by {key}"
         return make(action="get", kind=kind.name, key=key, owner=owner, by=by, shows=shows, why=why)
     plain = [a for a, s in arguments.items() if a not in keys and s.get("type") != "object" and not branches(s)]
     bounds = load_words("world_nouns")["bounds"]  # they name no field
-    free = [a for a in plain if not is_parameter(a) and a.lower() not in bounds]
+    free = [a for a in plain if ((noun and a in kinds[noun].fields) or not is_parameter(a)) and a.lower() not in bounds]
     asked = [a for a in free if not noun or not kinds[noun].bound(a)[0]]
     told = any(role_of(a) == "text" for a in asked)
     if not noun or (asked and all(role_of(a) == "text" for a in asked) and not keys and not kinds[noun].fields):
@@ -109,7 +110,7 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
     by = {a: kinds[noun].find(a) or a for a in asked} | kinds[noun].named_by(arguments)
     owner, shows = next(iter(keys), ""), ("id",) if "id" in phrase.nouns else ()
     one = not arguments and not phrase.plural and "_".join(phrase.nouns) == noun
-    action: Action = "find" if by else "get" if one else "list"
+    action: Action = "list" if phrase.verb == "list" and owner else "find" if by else "get" if one else "list"
     return make(action=action, kind=noun, owner=owner, by=by, shows=shows, why=f"looks for {noun}")
 
 
@@ -301,7 +302,7 @@ def _targets(phrase: Phrase, kind: Kind, after: str, told: str, free: Schemas, a
     sets, adds, checks, swaps = made.values()
     for a, schema in free.items():
         numeric = schema.get("type") in ("number", "integer")
-        own = kind.find(a)
+        own = kind.find(a) or kind.find("_".join(about) if name_words(a)[-1:] == list(about[-1:]) else "")
         replaces = pattern("replaces").search(str(schema.get("description")))
         if numeric and pattern("adds").search(told[:300]) and not replaces:
             adds[a] = nearest_field(_summed(kind, a), [*about, phrase.verb, *name_words(a)]) or a
@@ -369,7 +370,7 @@ def spell(value: str, kind: Kind | None) -> str:
 
 def statuses_before(tool: Tool, phrase: Phrase, kind: Kind, facts: PolicyFacts) -> tuple[str, ...]:
     """Return the statuses that the description, then the tool's name, then its policy section ask for; empty for any."""
-    options = kind.statuses
+    options, after = kind.statuses, status_after(tool, phrase, kind, facts)
     for text in (tool.description, sections_of(phrase, facts)):
         for found in pattern("before").finditer(text):
             listed = re.split(r", | or | and ", found["list"])
@@ -377,13 +378,15 @@ def statuses_before(tool: Tool, phrase: Phrase, kind: Kind, facts: PolicyFacts) 
                 return spelled
         barred = {spell(w, kind) for w in _NOT_YET.findall(text)} & {*options} if text == tool.description else ()
         if barred:
-            return tuple(o for o in options if o not in (*barred, status_after(tool, phrase, kind, facts)))
+            return tuple(o for o in options if o not in (*barred, after))
         before = rf"\b(?:an?|some \w+ of a) {{}} {kind.name}\b"
         said = text[:120].lower()
-        spoken = [(o, re.escape(o.lower())) for o in options]
+        spoken = [(o, re.escape(o.lower())) for o in options if o != after]
         if named := tuple(o for o, w in spoken if re.search(before.format(w), said) or o.lower() in phrase.nouns):
             return named
-    return ()
+    alive = [o for o in options if phrase.deed != "update" or o.lower() not in _OVER]
+    left = ruled_statuses(facts, phrase.verb, {kind.name, *phrase.nouns}, alive)
+    return tuple(o for o in left if o != after) if len(left) < len(options) else ()
 
 
 def sections_of(phrase: Phrase, facts: PolicyFacts) -> str:

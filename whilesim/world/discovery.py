@@ -94,15 +94,16 @@ def _policy_fields(kind: Kind, told: Sequence[Attribute], plural_of: Mapping[str
         noun, many = key_noun(name)
         parts = name.split("_")
         target = plural_of.get("_".join([*parts[:-1], singular(parts[-1])]), "")
-        if noun == kind.name:
-            continue
+        if noun == kind.name or (name in plural_of and not attribute.inner):
+            continue  # its own key, or the record that it belongs to: the tools say how that is named
         several = target not in ("", kind.name) and (singular(parts[-1]) != parts[-1] or name.endswith("info"))
         if link := target if several else noun:
             role, nullable = "links" if many or several else "link", attribute.nullable and link == noun
             fields[name] = Field(name=name, role=role, link=link, nullable=nullable, why=why)
             continue
         inner, options, nullable = tuple(_inner(i, why) for i in attribute.inner), attribute.options, attribute.nullable
-        role = "choice" if options else "group" if inner else "count" if attribute.number else role_of(name)
+        plain = "count" if attribute.number else "moment" if name.endswith("ed_time") else role_of(name)
+        role = "choice" if options else "items" if attribute.each else "group" if inner else plain
         fields[name] = Field(name=name, role=role, options=options, inner=inner, nullable=nullable, why=why)
     return fields
 

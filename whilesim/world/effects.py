@@ -153,7 +153,11 @@ class Effects:
     def _handoff(self, _deed: Deed, _arguments: Mapping[str, Any]) -> Any:
         return pick(load_words("world_errors")["handoff"], self.shelf.seed, "handoff")
 
-    def _compute(self, _deed: Deed, arguments: Mapping[str, Any]) -> Any:
+    def _compute(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+        if len(self.model.arguments(deed.tool)) > 1:  # no sum, but what a quote is for: more of it costs more
+            told = [v for _, v in walk_values(arguments)]
+            usual = 5 + derive(self.shelf.seed, deed.tool, *(v for v in told if isinstance(v, str))) % 2000 / 100
+            return {"result": round(usual * (1 + sum(abs(v) for v in told if is_number(v)) / 20), 2)}
         text = next((str(v) for v in arguments.values() if isinstance(v, (str, int, float))), "")
         try:
             value = round(float(_evaluate(ast.parse(text.strip(), mode="eval").body)), 2)

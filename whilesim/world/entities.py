@@ -114,6 +114,7 @@ def _own_keys(kinds: Kinds, tools: Sequence[Tool], phrases: Phrases, party: str)
         rest = [a for a, n in named.items() if not n and ((a, False) in ids or ids.count((a, True)) > 1)]
         rest.sort(key=lambda a: -sum(i[0] == a for i in ids))  # what most of them take
         plain = (a for t in reversed(own) for a in (*OWN_KEYS, f"{noun}_name") if a in properties(t))
+        plain = (a for a in plain if a not in kinds[noun].fields)  # a policy that lists the name means another key
         if key := next(iter((*both, *rest, *plain)), ""):
             done[noun] = replace(kinds[noun], key=key)
             done = {n: k for n, k in done.items() if n not in bare or n != named.get(key)}

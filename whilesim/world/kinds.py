@@ -21,7 +21,7 @@ A_CODE = "A0000-0000-0000"
 TELLING = ("phone", "money", "date", "future", "title", "airport", "place")
 """Roles of the fields by which a customer tells one record from another."""
 _ADDRESS = frozenset({"street", "unit", "city", "state", "country", "zip"})
-_FILLERS = frozenset({"status", "type", "class", "total", "full", "default", "travel", "scheduled", "list"})
+_FILLERS = frozenset({"status", "type", "class", "total", "full", "default", "travel", "scheduled", "promised", "list"})
 BUNDLES = ("updates", "changes", "details", "fields")
 """Arguments whose parts are the fields to write."""
 OWN_KEYS = ("id", "key", "uuid", "code", "name")
@@ -129,13 +129,12 @@ class Kind:
         noun = _FILLERS | set(self.name.split("_"))
         same = (f for f in self.fields if _stems(table.get(f, f)) == wanted)
         more = ((f, _stems(f) - wanted) for f in self.fields if wanted < _stems(f))
-        longer = (f for f, extra in more if len(extra) == 1 and extra < noun)
+        longer = (f for f, extra in more if len(extra) == 1 and (extra < noun or min(extra).startswith(self.name)))
         return next(same, "") or next(longer, "")
 
     def proof(self, argument: str, verb: str) -> str:
         """Return the field by which a read makes sure who asks: a birth date, a PIN, an e-mail that it verifies; empty for none."""
-        # an e-mail, or a zip code, may else be the question itself
-        asks = verb in ("verify", "authenticate", "identify")
+        asks = verb in ("verify", "authenticate", "identify")  # else an e-mail or a zip code may be the question
         told = role_of(argument) in ((*_PROOF, *_PERSON) if asks else _PROOF)
         return self.find(argument) or argument if told and not self.catalogue and not is_parameter(argument) else ""
 
@@ -348,6 +347,8 @@ def example_of(schema: Mapping[str, Any]) -> str:
     found = next((str(e) for e in shown if isinstance(e, (str, int))), "")
     if not found and (told := pattern("example").search(str(schema.get("description", "")))):
         found = told[1].strip()
+    if not found and (long := re.search(r"\b(\d{1,2})[ -]digits?\b", str(schema.get("description", "")))):
+        found = "1" + "0" * (int(long[1]) - 1)
     return A_CODE if MADE_UP.search(found) else found
 
 

@@ -136,7 +136,7 @@ class Shelf(Store):
             found = [k for k in self.mine(name) if self.records[name][k].get(kind.status) in deed.before]
         if not found and kind.catalogue and by and deed.action == "find":
             found = self.stock(kind, by)
-        dated = [f for f in kind.fields if role_of(f) in ("date", "moment")]
+        dated = [f for f, told in kind.fields.items() if "moment" in (told.role, role_of(f)) or role_of(f) == "date"]
         if dated and not kind.catalogue:
             found.sort(key=lambda k: str(self.records[name][k].get(dated[0]) or ""), reverse=True)
         return found

@@ -341,9 +341,8 @@ def _headed_for_another(clause: Clause, mine: Sequence[Sequence[str]], focus: Fo
     if not head or not mine or head[1].lower() not in mine[0]:
         return False
     theirs = [n for t in others for n in (t.name, *(t.parameters.get("properties") or ()))]
-    ours = (focus.tool, *focus.arguments)
-    known, own = (_met([name_words(n) for n in names], [head[2].lower()]) for names in (theirs, ours))
-    return bool(known) and not own
+    noun, own = [head[2].lower()], (focus.tool, *focus.arguments)
+    return bool(_met([name_words(n) for n in theirs], noun)) and not _met([name_words(n) for n in own], noun)
 
 
 def _met(ways: Sequence[Sequence[str]], said: Sequence[str]) -> list[Sequence[str]]:
