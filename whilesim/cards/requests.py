@@ -26,7 +26,7 @@ def deed(tool: Tool, focus: Focus) -> str:
     if tool.effect == "handoff":
         return "put me through to a person"
     sums = [v for n, v in focus.facts.items() if re.search(r"\d", v) and "id" not in n.split()]
-    if tool.effect == "compute" and sums and len(tool.parameters["properties"]) < 2:
+    if tool.effect == "compute" and sums and len(tool.parameters.get("properties") or ()) < 2:
         return f"work out {listed(sums[:2])}"
     if tool.effect == "read" and focus.object == "my account":
         return f"look up {thing(tool, focus)}"
