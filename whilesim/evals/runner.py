@@ -47,7 +47,7 @@ from whilesim.grading.checks.run import run_checks
 from whilesim.grading.judge import Evidence, judge
 from whilesim.grading.outcome import read_handoff
 from whilesim.grading.rubric import Rubric
-from whilesim.keeping.judging import name_model
+from whilesim.keeping.judging import and_close, name_model
 from whilesim.playing import DEADLINE, Cast, find_cast, seat_agent, seat_customer
 from whilesim.situations.axes import Situation
 from whilesim.situations.tools import parse_tools
@@ -108,12 +108,11 @@ async def aevaluate(agent: Any, tickets: Any, **options: Any) -> EvalResult:
 async def _evaluate(setup: Setup, agent: Any, judge_model: Any, told: Mapping[str, Any]) -> EvalResult:
     began = datetime.now(timezone.utc).isoformat(timespec="seconds")
     traces = await _play_agent(setup, agent, setup.trials)
+    await _judge(setup, traces, judge_model)
     for trace in traces:
         if trace.trace is not None:
             found = run_checks(trace.trace.messages, setup.box.tools or None, trace.trace.failed_calls)
             trace.findings = [f"{f.check}: {f.reason}" for f in found if f.severity == "drop"]
-    await _judge(setup, traces, judge_model)
-    for trace in traces:
         _weigh(setup.rubric, trace)
     # no paid customer speaks to an agent that does not listen
     quiet = replace(setup, options=replace(setup.options, progress=False, customer=None))
@@ -197,11 +196,10 @@ async def _play_one(setup: Setup, stage: Stage, case: Case, ticket: Ticket) -> A
     trace.failure = tell_failure(why) if (why := played.failure or (mute if silent else None)) else ""
     trace.state_of = "" if own_calls or not played.final_state else "world"
     trace.usage = sum(played.usage.values(), Usage()).to_json()
-    if isinstance(stage.agent, TicketAgent):
-        told = stage.agent.traces.pop((case.card.id, case.rollout), None)
-        if told is not None and (told.state_of or stage.agent.remote):
+    if isinstance(stage.agent, TicketAgent) and (told := stage.agent.traces.pop((case.card.id, case.rollout), None)):
+        if told.state_of or stage.agent.remote:
             trace.final_state, trace.state_of = told.final_state, told.state_of
-        trace.turns = told.turns if told is not None and told.turns else trace.turns
+        trace.turns = told.turns or trace.turns
     return trace
 
 
@@ -209,12 +207,9 @@ def _is_silent(played: Trace, handoffs: Set[str]) -> bool:
     """Say whether a turn of the agent's ended without one word for the customer, who was not handed to a person either."""
     over = {c.id for m in played.messages for c in m.tool_calls if c.name in handoffs} - {*(played.failed_calls or ())}
     turns = [list(turn) for asked, turn in groupby(played.messages, lambda m: m.role == "user") if not asked]
-    ended = [[m for m in turn if m.role == "assistant"] for turn in turns if turn[-1].role == "assistant"]
-    return any(
-        not turn[-1].tool_calls
-        and not any((m.content or "").strip() or over & {c.id for c in m.tool_calls} for m in turn)
-        for turn in ended
-    )
+    ended = [turn for turn in turns if turn[-1].role == "assistant" and not turn[-1].tool_calls]
+    said = ([m for m in turn if m.role == "assistant"] for turn in ended)
+    return any(not any((m.content or "").strip() or over & {c.id for c in m.tool_calls} for m in made) for made in said)
 
 
 def _score(setup: Setup, trace: AgentTrace, ticket: Ticket) -> None:
@@ -261,11 +256,7 @@ async def _judge(setup: Setup, traces: Sequence[AgentTrace], model: Any) -> None
         for criterion in rubric.criteria:
             _note(trace, criterion.name, Scored(value=scores.get(criterion.name), why=why))
 
-    try:
-        await asyncio.gather(*map(read, traces))
-    finally:
-        if isinstance(chat, Endpoint):
-            await chat.close()
+    await and_close(asyncio.gather(*map(read, traces)), chat)
 
 
 async def _ask(chat: Chat, setup: Setup, trace: AgentTrace, ticket: Ticket, name: str) -> dict[str, float]:

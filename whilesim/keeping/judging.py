@@ -5,13 +5,14 @@ What a judge was paid for is on disk before the next answer comes.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
 from whilesim.chat.endpoint import Endpoint
 from whilesim.chat.loop import run
+from whilesim.chat.models import Chat
 from whilesim.core.errors import InputError
 from whilesim.grading.rubric import read_rubric
 from whilesim.grading.trust import Reader, Trust, measure_trust, read_labels
@@ -84,7 +85,7 @@ def grade_played(played: Iterable[Row], known: Grades, how: Grading, folder: Pat
         if path is not None and grade.verdict is not None and grade.verdict.judge:
             append_lines(path, [asdict(grade)])
 
-    run(_and_close(grade_rows(played, known, how, done), how))
+    run(and_close(grade_rows(played, known, how, done), how.chat))
     if path is not None:
         write_grades(path, (made[row.id] for row in played if row.id in made))
     return made
@@ -102,15 +103,16 @@ def hold_against(labels: Any, rows: Iterable[Row], how: Grading) -> Trust:
     if how.chat is None or not cases:
         msg = "this judge has read none of the labelled rows. Grade them first, with the same rubric and judge."
         raise InputError(msg)
-    return run(_and_close(measure_trust(Reader(how.chat, how.rubric, how.model), cases, known), how))
+    return run(and_close(measure_trust(Reader(how.chat, how.rubric, how.model), cases, known), how.chat))
 
 
-async def _and_close(work: Coroutine[Any, Any, T], how: Grading) -> T:
+async def and_close(work: Awaitable[T], chat: Chat | None) -> T:
+    """Do what a judge is needed for, then close it; one of the user's own is left open."""
     try:
         return await work
     finally:
-        if isinstance(how.chat, Endpoint):  # a judge of the user's own is left open
-            await how.chat.close()
+        if isinstance(chat, Endpoint):
+            await chat.close()
 
 
 def _model_of(player: Any) -> Any:
