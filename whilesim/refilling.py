@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import combinations
 from math import ceil
@@ -46,7 +46,7 @@ def refiller(plan: Plan, cast: Cast, how: How) -> Callable[[Simulation, int | No
             before = len(data.kept.rows)
             data.extend(run(play_plan(write_wave(plan, chosen, wave), cast, whole, wave=wave)))
             data.grade(**data.asked)
-            tried.update({pair for row in chosen for pair in _pairs(row)})
+            tried.update({pair for row in chosen for pair in combinations(row.items(), 2)})
             log.info("wave %d: %d rows played, %d more kept", wave, len(chosen), len(data.kept.rows) - before)
         _tell(data, tried, kept)
         return data
@@ -111,17 +111,13 @@ def _choose(
     covering = cover(plan.space.axes, plan.covering.strength, forbid=plan.space.forbidden, seed=plan.seed + wave)
     chosen, rows = list[Mapping[str, str]](), list(covering.rows)
     while missing and rows and len(chosen) < most:
-        gains = [missing.intersection(_pairs(row)) for row in rows]
+        gains = [missing.intersection(combinations(row.items(), 2)) for row in rows]
         best = max(range(len(rows)), key=lambda n: (len(gains[n]), -n))
         if not gains[best]:
             break
         missing -= gains[best]
         chosen.append(rows.pop(best))
     return [*chosen, *rows[: most - len(chosen)]] if kept is not None else chosen
-
-
-def _pairs(row: Mapping[str, str]) -> Sequence[Pair]:
-    return list(combinations(row.items(), 2))
 
 
 def _tell(data: Simulation, tried: Mapping[Pair, int], kept: int | None) -> None:

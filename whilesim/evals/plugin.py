@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from whilesim.core.errors import WhilesimError
+
 _OPTIONS: dict[str, dict[str, Any]] = {
     "suite": {"help": "tickets: a file, or a dataset on the Hub"},
     "agent": {"help": "module:function, path.py:function or provider:model", "default": "scripted"},
@@ -49,7 +51,6 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     """Add one test per ticket, before -k and -m choose among them."""
     if not config.option.whilesim_suite:
         return
-    from whilesim.core.errors import WhilesimError
     from whilesim.evals.tickets import load_tickets
 
     try:
@@ -67,8 +68,6 @@ class _TicketTest(pytest.Item):
     def runtest(self) -> None:
         """Fail where the gate names the ticket."""
         if _REASONS not in self.config.stash:
-            from whilesim.core.errors import WhilesimError
-
             try:
                 self.config.stash[_REASONS] = _play(self.config.option)
             except WhilesimError as error:  # it is of all tickets, and not to be paid for with each

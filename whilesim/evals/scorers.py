@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from whilesim.cards.planning import near
 from whilesim.conversations.intent import asks_person
 from whilesim.conversations.journal import PLAYED_AGAIN
@@ -23,6 +21,7 @@ from whilesim.evals.rules import Rule, Rules
 from whilesim.evals.tickets import Ticket
 from whilesim.evals.traces import AgentTrace
 from whilesim.grading.outcome import violations
+from whilesim.grading.rubric import checked
 from whilesim.situations.tools import Tool
 from whilesim.world.oracle import Oracle
 
@@ -32,7 +31,6 @@ NOTHING_EXPECTED = "the ticket expects no final state"
 """Why a resolution is None where that is no fault."""
 NO_STATE = "nobody reported a final state"
 """Why a resolution is None where that is no fault of the ticket."""
-_ORACLE = TypeAdapter(Oracle)
 _ENDS = ("must_call", "end", "handoff_missing", "handoff_unwanted")
 
 
@@ -129,7 +127,7 @@ def score_policy(trace: AgentTrace, ticket: Ticket, rules: Rules) -> Scored:
 def score_by_oracle(trace: AgentTrace, ticket: Ticket, tools: Sequence[Tool]) -> dict[str, Scored]:
     """Score by the oracle of the row that a ticket was made from: it knows which calls do as well as those named."""
     assert trace.trace is not None
-    oracle = _ORACLE.validate_python(ticket.oracle)
+    oracle = checked(Oracle, ticket.oracle, f"{ticket.name}: the oracle's field ")
     found = violations(oracle, trace.trace.messages, tools, trace.trace.failed_calls)
     ends = [v.reason for v in found if v.rule in _ENDS]
     said = [turn["content"] for turn in trace.turns if turn["role"] == "user"]
@@ -241,8 +239,8 @@ def _fits(name: str, call: Mapping[str, Any], ticket: Ticket) -> bool:
 
 def _settled(calls: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Leave out a failed call where the same tool was called again."""
-    later = [{c["name"] for c in calls[i + 1 :]} for i in range(len(calls))]
-    return [c for c, after in zip(calls, later, strict=True) if not (c.get("failed") and c["name"] in after)]
+    last = {c["name"]: i for i, c in enumerate(calls)}
+    return [c for i, c in enumerate(calls) if not c.get("failed") or i == last[c["name"]]]
 
 
 def _in_order(made: Sequence[Mapping[str, Any]], ticket: Ticket) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -159,7 +159,11 @@ async def _stream(request: Any, head: Mapping[str, Any], reply: Message, usage: 
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
     await response.prepare(request)
     head = {**head, "object": "chat.completion.chunk"}
-    parts: list[tuple[Any, str | None]] = [*((delta, None) for delta in _deltas(reply)), ({}, _finish(reply))]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": word} for word in re.findall(r"\s*\S+\s*$|\s*\S+", reply.content or "")]
+    calls = reply.to_openai().get("tool_calls", ())
+    deltas += [{"tool_calls": [{"index": i, **call}]} for i, call in enumerate(calls)]
+    parts: list[tuple[Any, str | None]] = [*((delta, None) for delta in deltas), ({}, _finish(reply))]
     choices = [{"index": 0, "delta": delta, "finish_reason": end, "logprobs": None} for delta, end in parts]
     chunks: list[Any] = [{**head, "choices": [choice]} for choice in choices]
     chunks += [{**head, "choices": [], "usage": usage}] if usage is not None else []
@@ -167,10 +171,3 @@ async def _stream(request: Any, head: Mapping[str, Any], reply: Message, usage: 
         await response.write(f"data: {text}\n\n".encode())
     await response.write_eof()
     return response
-
-
-def _deltas(reply: Message) -> Sequence[dict[str, Any]]:
-    found: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    found += [{"content": word} for word in re.findall(r"\s*\S+\s*$|\s*\S+", reply.content or "")]
-    calls = enumerate(reply.to_openai().get("tool_calls", ()))
-    return found + [{"tool_calls": [{"index": i, **call}]} for i, call in calls]
