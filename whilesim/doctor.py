@@ -80,13 +80,12 @@ async def _ask(asked: Model, *, named: bool = True) -> dict[str, Any]:
         return {**told, "said": str(error)}
     price = price_of(model)
     told |= {"where": model.host, "price": price and [round(price.tokens_in, 6), round(price.tokens_out, 6)]}
-    endpoint, began = Endpoint(model, throttle=Throttle(retry_for=0.0)), time.monotonic()
+    began = time.monotonic()
     try:
-        await endpoint.reply([Message(role="user", content="Say OK.")])
-        return {**told, "answers": True, "said": f"answers in {time.monotonic() - began:.1f} s"}
+        async with Endpoint(model, throttle=Throttle(retry_for=0.0)) as endpoint:
+            await endpoint.reply([Message(role="user", content="Say OK.")])
+            return {**told, "answers": True, "said": f"answers in {time.monotonic() - began:.1f} s"}
     except ModelError as error:
         if error.reason == "bad_request" and not named:
             return {**told, "answers": True, "said": "is there, and takes the key"}
         return {**told, "said": f"does not answer ({error.reason}): {error}"}
-    finally:
-        await endpoint.close()

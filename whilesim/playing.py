@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -60,17 +61,14 @@ async def play_plan(plan: Plan, cast: Cast, how: How, *, wave: int = 0) -> Seque
     throttle = Throttle(concurrency=how.concurrency, budget=how.budget, deadline=DEADLINE + 5, seed=plan.seed)
     models = {role: resolve_model(model) for role, model in cast.models.items()}  # a misspelt one leaves no folder
     with Journal(how.run_dir, fingerprint=_fingerprint(plan, cast, how)) as journal:
-        replies = Replies(os.path.join(how.run_dir, "replies.sqlite")) if how.run_dir and models else None
-        chats: dict[str, Endpoint] = {}
-        try:
-            for role, model in models.items():  # one that cannot be asked leaves nothing open
-                chats[role] = Endpoint(model, throttle=throttle, replies=replies)
-            return await _play_all(plan, cast, chats, how, journal, throttle, wave)
-        finally:
-            for chat in chats.values():
-                await chat.close()
+        async with AsyncExitStack() as stack:  # a model that cannot be asked leaves nothing open
+            replies = Replies(os.path.join(how.run_dir, "replies.sqlite")) if how.run_dir and models else None
             if replies is not None:
-                replies.close()
+                stack.callback(replies.close)
+            chats: dict[str, Endpoint] = {}
+            for role, model in models.items():
+                chats[role] = await stack.enter_async_context(Endpoint(model, throttle=throttle, replies=replies))
+            return await _play_all(_Desk(plan, cast, wave, open_toolbox(plan.tools)), chats, how, journal, throttle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +112,9 @@ async def find_cast(agent: Any, customer: Any) -> Cast:
 
 
 async def _play_all(
-    plan: Plan, cast: Cast, chats: Mapping[str, Endpoint], how: How, journal: Journal, throttle: Throttle, wave: int
+    desk: _Desk, chats: Mapping[str, Endpoint], how: How, journal: Journal, throttle: Throttle
 ) -> Sequence[Row]:
+    plan, cast = desk.plan, desk.cast
     wire = [t.to_openai() for t in plan.tools]
     cases = _cases(plan, how)
     if any(case.id not in journal for case in cases):
@@ -129,7 +128,6 @@ async def _play_all(
         turns=how.turns,
         deadline=DEADLINE,
     )
-    desk = _Desk(plan, cast, wave, open_toolbox(plan.tools))
 
     async def work(case: Case) -> Mapping[str, Any]:
         return desk.row(case, await play(case, stage, plan.world_for(case.card)))

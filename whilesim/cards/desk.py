@@ -167,8 +167,5 @@ async def with_chat(model: Any, use: Callable[[Chat], Awaitable[T]]) -> T:
     """Open a model for one use; anything with a ``reply`` method is used as it is."""
     if hasattr(model, "reply"):
         return await use(model)
-    chat = Endpoint(model)
-    try:
+    async with Endpoint(model) as chat:
         return await use(chat)
-    finally:
-        await chat.close()

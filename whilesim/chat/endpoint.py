@@ -95,6 +95,12 @@ class Endpoint:
                 replies.put(name, raw)
             return reply
 
+    async def __aenter__(self) -> Endpoint:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
     async def close(self) -> None:
         """Close the connections."""
         await self._transport.close()

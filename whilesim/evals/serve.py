@@ -73,9 +73,7 @@ async def _seat(spec: Any, stack: AsyncExitStack) -> Agent:
     if (own := find_agent(spec, _AnyTicket())) is not None:
         return own
     cast = await find_cast(spec, "scripted")
-    chat = Endpoint(cast.models["agent"]) if "agent" in cast.models else None
-    if chat is not None:
-        stack.push_async_callback(chat.close)
+    chat = await stack.enter_async_context(Endpoint(cast.models["agent"])) if "agent" in cast.models else None
     return seat_agent(cast.agent, chat)
 
 
