@@ -167,9 +167,8 @@ def load_agent(spec: str, base_url: str | None = None) -> Any:
     here = top in sys.modules or find_spec(top) or PathFinder.find_spec(top, [str(Path.cwd())])
     if not script and not (here and name.isidentifier()):
         told = f"the agent {spec!r} names neither a provider ({', '.join(PROVIDERS)}) nor a module that is here. "
-        raise InputError(
-            told + "Type provider:model, a litellm name (groq/llama-3), module:function or eval/agent.py:function."
-        )
+        typed = "Type provider:model, a litellm name (groq/llama-3), module:function or eval/agent.py:function."
+        raise InputError(told + typed)
     told = f"the agent {spec!r} cannot be loaded: "
     return load_named(spec, told, "Type module:function, eval/agent.py:function or provider:model.")
 
