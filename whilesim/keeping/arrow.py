@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import cache
 from itertools import islice
@@ -99,12 +99,14 @@ def _tables(rows: Iterable[Row]) -> Iterator[Any]:
 def to_cells(row: Row) -> dict[str, Any]:
     """Return a row as plain values and JSON texts, column by column."""
     wire = row.to_json() | {"messages": [open_arguments(m) for m in row.messages]}
-    return {name: _cell(name, value) for name, value in wire.items()}
+    return {name: _turned(name, value, _spell) for name, value in wire.items()}
 
 
 def from_cells(cells: Mapping[str, Any]) -> Row:
     """Read a row from the plain values and JSON texts that :func:`to_cells` gave."""
-    return Row.from_json({name: _value(name, cell) for name, cell in cells.items()})
+    # the items of failed_calls are texts
+    wire = {name: _turned(name, cell, loads if name == "failed_calls" else _unspell) for name, cell in cells.items()}
+    return Row.from_json(wire)
 
 
 def open_arguments(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,17 +136,11 @@ def is_readable(line: str) -> bool:
     return _shown(line) is not None
 
 
-def _cell(name: str, value: Any) -> Any:
+def _turned(name: str, value: Any, way: Callable[[Any], Any]) -> Any:
+    """Return a column's value spelt or read: plain ones stay, lists are turned item by item."""
     if name in PLAIN or value is None:
         return value
-    return [_spell(item) for item in value] if name in LISTS else _spell(value)
-
-
-def _value(name: str, cell: Any) -> Any:
-    if name in PLAIN or cell is None:
-        return cell
-    read = loads if name == "failed_calls" else _unspell  # its items are texts
-    return [read(item) for item in cell] if name in LISTS else read(cell)
+    return [way(item) for item in value] if name in LISTS else way(value)
 
 
 def _spell(value: Any) -> str:
