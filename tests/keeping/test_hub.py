@@ -250,7 +250,7 @@ def test_a_hub_that_is_not_there_is_said_in_words(monkeypatch):
 
     api = HfApi(endpoint="http://127.0.0.1:9", token="hf_none")
     with pytest.raises(InputError, match=r"the Hub cannot be reached .* HF_ENDPOINT"):
-        hub.patiently("you/data", lambda: api.create_repo("you/data", repo_type="dataset"))
+        hub.patiently("you/data", lambda _: api.create_repo("you/data", repo_type="dataset"))
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_a_server_s_error_is_tried_again_and_a_refusal_is_said_in_words(monkeypa
     monkeypatch.setattr(hub.time, "sleep", lambda seconds: None)
     left, made = list(statuses), []
 
-    def call():
+    def call(_):
         made.append(1)
         if left:
             raise HfHubHTTPError("no", response=_Answer(left.pop(0)))

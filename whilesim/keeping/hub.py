@@ -87,7 +87,10 @@ def push(
     light, places = list(fit.values()), list(fit)
     parts = split_rows(light, splits, manifest.seed)
     counts = {name: len(part) for name, part in parts.items()}
-    present = [] if dry_run else _open(repo, private)
+    present = [] if dry_run else make_repo(repo, private)
+    if (foreign := sorted(set(present) - _NEVER_OURS)) and "manifest.json" not in present:
+        msg = f"{repo!r} holds {foreign[0]!r}, which whilesim did not write and would replace. Push to another name."
+        raise InputError(msg)
     replaced, pushes = "", []
     if "manifest.json" in present:
         replaced = str(_info(repo).sha)
@@ -124,19 +127,17 @@ def pull(repo: str) -> tuple[list[Row], Manifest]:
 
 def make_repo(repo: str, private: bool) -> list[str]:
     """Make a dataset that is not there, and return the paths in it."""
-    from huggingface_hub import HfApi
-
-    patiently(repo, lambda: HfApi().create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
+    patiently(repo, lambda hub: hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
     return list_files(repo)
 
 
 def commit(repo: str, files: Mapping[str, Path | bytes], old: Iterable[str], told: str) -> str:
     """Write files in place of old ones in one commit, and return its revision."""
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
     operations: list[Any] = [CommitOperationAdd(path, file) for path, file in files.items()]
     operations += [CommitOperationDelete(path) for path in sorted(old) if path not in files]
-    made = patiently(repo, lambda: HfApi().create_commit(repo, operations, commit_message=told, repo_type="dataset"))
+    made = patiently(repo, lambda hub: hub.create_commit(repo, operations, commit_message=told, repo_type="dataset"))
     return str(made.oid)
 
 
@@ -147,24 +148,23 @@ def list_files(repo: str, revision: str | None = None, told: str = "") -> list[s
 
 def fetch(repo: str, path: str) -> str:
     """Bring a file of a dataset here, and return where it lies."""
-    from huggingface_hub import HfApi
-
-    return patiently(repo, lambda: str(HfApi().hf_hub_download(repo, path, repo_type="dataset")))
+    return patiently(repo, lambda hub: str(hub.hf_hub_download(repo, path, repo_type="dataset")))
 
 
-def patiently(repo: str, call: Callable[[], T], told: str = "") -> T:
-    """Call again where the server failed; what else keeps us from a repository is said in words, ``told`` first.
+def patiently(repo: str, call: Callable[[Any], T], told: str = "") -> T:
+    """Call the Hub, again where the server failed; what else keeps us from a repository is said in words, ``told`` first.
 
     Raises:
         InputError: It is not there, there is no token, it may not write there, or no Hub answers.
     """
+    from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
 
     # what the Hub's client raises where nobody answers: by its version that is requests, httpx or httpx2
     silence: Any = HfHubHTTPError.__mro__[HfHubHTTPError.__mro__.index(OSError) - 1]
     for wait in _WAITS:
         try:
-            return call()
+            return call(HfApi())
         except (RepositoryNotFoundError, RevisionNotFoundError) as error:
             msg = f"{told}there is no dataset {repo!r} on the Hub that you may read. Check the name, and HF_TOKEN."
             raise InputError(msg) from error
@@ -182,19 +182,8 @@ def patiently(repo: str, call: Callable[[], T], told: str = "") -> T:
     raise AssertionError("the last try returns or raises")
 
 
-def _open(repo: str, private: bool) -> list[str]:
-    """Make a repository that is not there; return the paths in it, or refuse what is not ours to replace."""
-    present = make_repo(repo, private)
-    if (foreign := sorted(set(present) - _NEVER_OURS)) and "manifest.json" not in present:
-        msg = f"{repo!r} holds {foreign[0]!r}, which whilesim did not write and would replace. Push to another name."
-        raise InputError(msg)
-    return present
-
-
 def _info(repo: str, revision: str | None = None, told: str = "") -> Any:
-    from huggingface_hub import HfApi
-
-    return patiently(repo, lambda: HfApi().dataset_info(repo, revision=revision, timeout=_PATIENCE), told)
+    return patiently(repo, lambda hub: hub.dataset_info(repo, revision=revision, timeout=_PATIENCE), told)
 
 
 def _read_manifest(repo: str) -> Manifest:
