@@ -104,12 +104,6 @@ def parse_object(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def canonical(text: str) -> str:
-    """Return a JSON object's text in one spelling, key order kept; other text as it was."""
-    found = parse_object(text)
-    return text if found is None else dumps(found)
-
-
 def first_fault(error: ValueError, *, given: bool = False) -> str:
     """Return the first thing that is wrong, after the key that it is wrong with; ``given`` shows what stands there."""
     from pydantic import ValidationError

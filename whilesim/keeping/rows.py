@@ -24,7 +24,7 @@ from whilesim.cards.personas import Persona
 from whilesim.chat.messages import Change, CustomerCall, Failure, Message, Role, Stop, Trace
 from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
-from whilesim.core.jsontext import canonical, dumps, first_fault, loads, parse_object
+from whilesim.core.jsontext import dumps, first_fault, loads, parse_object
 from whilesim.grading.checks.calls import read_calls
 from whilesim.grading.checks.findings import Finding
 from whilesim.grading.verdicts import Verdict
@@ -43,7 +43,8 @@ _BUILT = ["customer_calls", "persona", "changes", "failure", "findings", "verdic
 def _as_text(arguments: Any) -> Any:
     if isinstance(arguments, dict):
         arguments = dumps(arguments)
-    return canonical(arguments) if isinstance(arguments, str) else arguments
+    found = parse_object(arguments) if isinstance(arguments, str) else None
+    return arguments if found is None else dumps(found)
 
 
 class Part(BaseModel):
@@ -209,36 +210,32 @@ class Row(Part):
         Raises:
             InputError: The object is no row of a version that this package reads.
         """
-        return cls._read(through_json(value))
+        try:
+            text = dumps(value)
+        except TypeError:  # a world of the user's may hold any values
+            text = dumps(to_plain(value))
+        return cls.from_text(text)  # it holds what a reader of its JSON would get
 
     @classmethod
     def from_text(cls, text: str | bytes) -> Row:
         """Read a row from its JSON text; raises as ``from_json`` does, or ValueError where it is no JSON."""
-        return cls._read(loads(text))
-
-    @classmethod
-    def _read(cls, given: Any) -> Row:
+        given = loads(text)
         version = given.get("version") if isinstance(given, dict) else None
         if version != 1 or isinstance(version, bool):
             msg = f"a row has version {version!r}, and this whilesim reads version 1. Type: "
             raise InputError(msg + "pip install --upgrade whilesim, or write the row again.")
         try:
             row = cls.model_validate(given)
-            wrong = row._converted(given)
+            # reading may have made another value than was given
+            read = ((name, given[name], _opened(getattr(row, name))) for name in _BUILT)
+            told = (f"{name} is {a!r:.100}, and would be read as {b!r:.100}" for name, a, b in read if a != b)
+            wrong = next(told, "")
         except ValidationError as error:
             wrong = first_fault(error)
         if wrong:
             msg = f"row {given.get('id')!r} cannot be read: {wrong}. "
             raise InputError(msg + "Its keys and their types are in whilesim/keeping/row.schema.json.")
         return row
-
-    def _converted(self, given: Mapping[str, Any]) -> str:
-        """Tell a key of which reading made another value than was given; empty for none."""
-        for name in _BUILT:
-            read = _opened(getattr(self, name))
-            if given[name] != read:
-                return f"{name} is {given[name]!r:.100}, and would be read as {read!r:.100}"
-        return ""
 
     @property
     def card_id(self) -> str:
@@ -293,14 +290,6 @@ class Row(Part):
         provenance = self.provenance.model_copy(update={"judge": judge})
         used = self.usage.model_copy(update={"judge": usage or self.usage.judge})
         return self.model_copy(update={"verdict": verdict, "provenance": provenance, "usage": used})
-
-
-def through_json(value: Any) -> Any:
-    """Return what a reader of the value's JSON would get."""
-    try:
-        return loads(dumps(value))
-    except TypeError:  # a world of the user's may hold any values
-        return loads(dumps(to_plain(value)))
 
 
 def to_plain(value: Any) -> Any:
