@@ -112,16 +112,14 @@ def find_overlaps(
     layers["embedding"] = _near(rows, items, embedder)
     layers["identifiers"] = _same_names(rows, items)
     layers["structure"] = _same_calls(rows, items, tools)
-    seen: dict[str, list[Evidence]] = {row.id: [] for row in rows}
-    for _, found in layers.values():
-        for row_id, each in (found or {}).items():
-            seen[row_id].append(each)
+    shown = [found for _, found in layers.values() if found]
+    seen = {row.id: tuple(found[row.id] for found in shown if row.id in found) for row in rows}
     alone = Counter(some[0].layer for some in seen.values() if len(some) == 1)
     told = tuple(
         Layer(name=name, could=could, ran=found is not None, found=len(found or ()), alone=alone[name])
         for name, (could, found) in layers.items()
     )
-    evidence = {row_id: tuple(some) for row_id, some in seen.items() if some}
+    evidence = {row_id: some for row_id, some in seen.items() if some}
     return Decontamination(rows=len(rows), items=len(items), layers=told, evidence=evidence)
 
 

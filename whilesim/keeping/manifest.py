@@ -80,9 +80,8 @@ class Manifest(BaseModel):
         try:
             return cls.model_validate(loads(Path(path).read_text(encoding="utf-8")))
         except ValueError as error:
-            shape = first_fault(error) if isinstance(error, ValidationError) else ""
-            wrong = f"cannot be read: {shape}" if shape else f"is not JSON: {error}"
-            msg = f"{name or os.fspath(path)} {wrong}. Restore it, or start anew elsewhere; "
+            kind = "cannot be read" if isinstance(error, ValidationError) else "is not JSON"
+            msg = f"{name or os.fspath(path)} {kind}: {first_fault(error)}. Restore it, or start anew elsewhere; "
             raise InputError(msg + "if a later whilesim wrote it, type: pip install --upgrade whilesim") from error
 
     def write(self, path: str | os.PathLike[str]) -> None:

@@ -53,7 +53,7 @@ def split_rows(
     if len(groups := _groups(rows)) < len(shares):
         msg = f"{len(shares)} splits were asked for and the rows form {len(groups)} group(s) of situations. Ask for fewer."
         raise InputError(msg)
-    kinds = [_value(row, by) for row in rows]
+    kinds = [""] * len(rows) if by is None else [_value(row, by) for row in rows]
     total, held = Counter(kinds), Counter[tuple[str, str]]()
     order = sorted(groups, key=lambda name: (derive(seed, "split", name), name))
     parts: dict[str, list[int]] = {name: [] for name in shares}
@@ -104,12 +104,10 @@ def _runs(row: Row) -> frozenset[tuple[str, ...]]:
     return frozenset(words[i : i + _RUN] for i in range(max(1, len(words) - _RUN + 1)))
 
 
-def _value(row: Row, axis: str | None) -> str:
-    if axis is None:
-        return ""
+def _value(row: Row, axis: str) -> str:
     if axis not in row.situation:
         raise InputError(f"row {row.id!r} has no axis {axis!r} to split by. Its axes are {list(row.situation)}.")
-    return str(row.situation[axis])
+    return row.situation[axis]
 
 
 def _groups(rows: Iterable[Row]) -> dict[str, list[int]]:
