@@ -206,10 +206,9 @@ async def identify(client: Any) -> Model:
         raise InputError(msg)
     try:
         names = [model.id for model in (await client.models.list()).data]
+        why = f"serves {len(names)} models ({shorten(', '.join(names))})"
     except openai.OpenAIError as error:
         names, why = [], f"cannot be asked for its models ({type(error).__name__})"
-    else:
-        why = f"serves {len(names)} models ({shorten(', '.join(names))})"
     if len(names) == 1:
         return Model(names[0], client=client)
     raise InputError(f"the client's endpoint {why}. Type which: ws.Model({(names or ['name'])[0]!r}, client=client).")

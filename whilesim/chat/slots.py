@@ -108,13 +108,6 @@ class Slots:
                 self.taken += 1
                 future.set_result(None)
 
-    def _grown(self) -> float:
-        """Return the limit after a window without strain: fast up to where it was too much before, then by one."""
-        most = self.limit + max(1.0, self.ceiling * _GROWTH)
-        if self.limit <= self._edge:
-            most = min(most, max(self.limit + 1.0, _NEAR * self._edge))
-        return min(float(self.ceiling), most)
-
     def _note(self, *, refused: bool) -> None:
         """Move the share of refusals: they come back first, so a round of all slots must count as one look."""
         self._refusing += (refused - self._refusing) / max(20.0, self.limit)
@@ -137,6 +130,10 @@ class Slots:
             self._trial, self._edge = (self.limit, rate), self.limit
             self.limit = max(1.0, self.limit * _CUT)
         else:
-            self.limit = self._grown()
+            # after a window without strain: fast up to where it was too much before, then by one
+            most = self.limit + max(1.0, self.ceiling * _GROWTH)
+            if self.limit <= self._edge:
+                most = min(most, max(self.limit + 1.0, _NEAR * self._edge))
+            self.limit = min(float(self.ceiling), most)
         self._open_window(now)
         self._grant()

@@ -22,7 +22,7 @@ from whilesim.chat.bridge import complete
 from whilesim.chat.failures import CallFailed, read_failure
 from whilesim.chat.models import THROUGH_LITELLM, Model
 from whilesim.core.jsontext import dumps
-from whilesim.core.keys import HIDDEN, hide, known_keys
+from whilesim.core.keys import hide, known_keys
 
 _CONNECT = 30.0  # seconds; SDKs give 5, which a busy server exceeds
 _KEEP = 4.0  # seconds an idle connection is kept: uvicorn closes it after 5
@@ -71,7 +71,14 @@ class Transport:
 
     async def _directly(self, body: bytes, seconds: float) -> bytes:
         if self._session is None:
-            self._session = self._open()
+            key = self._model.api_key or ""
+            named = {"api-key": key} if self._model.provider == "azure" else {"Authorization": f"Bearer {key}"}
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=_KEEP),
+                trust_env=bool(urllib.request.getproxies()),  # looking for proxies costs time on each call
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers=_JSON | (named if key else {}),
+            )
         limit = aiohttp.ClientTimeout(total=seconds, sock_connect=min(_CONNECT, seconds))
         try:
             async with self._session.post(self._url, data=body, timeout=limit) as answer:
@@ -83,16 +90,6 @@ class Transport:
         if status == 200:
             return data
         raise read_failure(self.where, status, self._without_keys(data).decode("utf-8", "replace"), answer.headers)
-
-    def _open(self) -> aiohttp.ClientSession:
-        key = self._model.api_key or ""
-        named = {"api-key": key} if self._model.provider == "azure" else {"Authorization": f"Bearer {key}"}
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300, keepalive_timeout=_KEEP),
-            trust_env=bool(urllib.request.getproxies()),  # looking for proxies costs time on each call
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=_JSON | (named if key else {}),
-        )
 
     async def _through_client(self, body: bytes, seconds: float) -> bytes:
         import openai
@@ -117,9 +114,7 @@ class Transport:
 
     def _without_keys(self, data: bytes) -> bytes:
         """Return an answer without our keys: some servers repeat the key that they were sent."""
-        for key in self._keys:
-            data = data.replace(key.encode(), HIDDEN.encode())
-        return data
+        return hide(data.decode("utf-8", "surrogateescape"), self._keys).encode("utf-8", "surrogateescape")
 
 
 def _keys_of(model: Model) -> tuple[str, ...]:
