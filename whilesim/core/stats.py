@@ -262,7 +262,11 @@ def sample_size(p1: float, p2: float, power: float = 0.8, alpha: float = 0.05) -
     """
     from scipy.stats import norm
 
-    pooled, own = _spreads(p1, p2, alpha, power)
+    if not (0 <= p1 <= 1 and 0 <= p2 <= 1 and p1 != p2 and 0 < alpha < 1 and 0 < power < 1):
+        msg = f"p1={p1!r}, p2={p2!r}, alpha={alpha!r}, power={power!r} cannot be planned for: rates lie from 0 "
+        raise InputError(msg + "to 1 and differ, alpha and power lie between 0 and 1. Type: sample_size(0.30, 0.175)")
+    mean = (p1 + p2) / 2  # the spread of a difference if the two rates were one, and as they are
+    pooled, own = math.sqrt(2 * mean * (1 - mean)), math.sqrt(p1 * (1 - p1) + p2 * (1 - p2))
     width = norm.isf(alpha / 2) * pooled + norm.isf(1 - power) * own
     return max(1, math.ceil((width / (p1 - p2)) ** 2 - 1e-9))
 
@@ -340,12 +344,3 @@ def _check_tries(n: int, c: int, k: int) -> None:
     if not 0 <= c <= n or not 1 <= k <= n:
         msg = f"n={n!r} tries, c={c!r} passes, k={k!r} cannot be: c runs from 0 to n, and k from 1 to n. "
         raise InputError(msg + "A task with fewer than k tries says nothing about k: leave it out, and count it.")
-
-
-def _spreads(p1: float, p2: float, alpha: float, power: float) -> tuple[float, float]:
-    """Return the spread of a difference if the two rates were one, and as they are."""
-    if not (0 <= p1 <= 1 and 0 <= p2 <= 1 and p1 != p2 and 0 < alpha < 1 and 0 < power < 1):
-        msg = f"p1={p1!r}, p2={p2!r}, alpha={alpha!r}, power={power!r} cannot be planned for: rates lie from 0 "
-        raise InputError(msg + "to 1 and differ, alpha and power lie between 0 and 1. Type: sample_size(0.30, 0.175)")
-    mean = (p1 + p2) / 2
-    return math.sqrt(2 * mean * (1 - mean)), math.sqrt(p1 * (1 - p1) + p2 * (1 - p2))
