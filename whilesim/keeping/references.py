@@ -135,7 +135,14 @@ def _read(name: str) -> Iterator[Any]:
             value = [line for line in text.splitlines() if line.strip()]
         yield from _unwrapped(value)
     elif re.fullmatch(r"[\w.-]+/[\w.-]+", name) and path.suffix not in (".json", ".txt"):
-        yield from chain.from_iterable(_hub_parts(name))
+        from datasets import load_dataset
+
+        try:
+            parts = load_dataset(name).values()
+        except (OSError, ValueError) as error:  # what datasets and the Hub raise for what is not there
+            msg = f"{name!r} is no file, and no dataset on the Hub that can be read: {shorten(str(error), 160)}"
+            raise InputError(msg) from error
+        yield from chain.from_iterable(parts)
     else:
         raise InputError(f"there is no file {name!r} to compare with. Type a path, a list, or 'owner/name' on the Hub.")
 
@@ -147,16 +154,6 @@ def _unwrapped(value: Any) -> Iterable[Any]:
         lists.sort(key=len)
         return lists[-1] if lists else [value]
     return value if isinstance(value, list) else [value]
-
-
-def _hub_parts(name: str) -> Any:
-    from datasets import load_dataset
-
-    try:
-        return load_dataset(name).values()
-    except (OSError, ValueError) as error:  # what datasets and the Hub raise for what is not there
-        msg = f"{name!r} is no file, and no dataset on the Hub that can be read: {shorten(str(error), 160)}"
-        raise InputError(msg) from error
 
 
 def _inside(value: Any, without: Container[str]) -> Iterable[Any]:

@@ -190,12 +190,16 @@ class Row(Part):
         made = to_plain(parts | {"persona": card.persona, "oracle": oracle, "findings": findings})
         made |= {name: getattr(trace, name) for name in ("seed", "final_state", "stop", "planted")}
         made |= {"version": 1, "id": f"{card.id}/r{rollout}", "rollout": rollout, "wave": wave, "verdict": None}
+        failed: Sequence[str] | None = trace.failed_calls
+        if failed is None:
+            writes = {tool.name for tool in tools if tool.effect == "write"}
+            failed = [c.call.id for c in read_calls(trace.messages, writes, None) if c.failed]
         told = {
             "situation_id": card.situation.id,
             "situation": card.situation.values,
             "messages": [_write_message(m) for m in trace.messages],
             "tools": [t.to_openai() for t in tools],
-            "failed_calls": _failed_calls(trace, tools),
+            "failed_calls": failed,
             "card": {name: getattr(card, name) for name in RowCard.model_fields},
             "twin_of": card.twin_of,
             "usage": {role: trace.usage.get(role, Usage()).to_json() for role in ROLES},
@@ -318,13 +322,6 @@ def _opened(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _opened(item) if is_dataclass(item) else item for name, item in value.items()}
     return value
-
-
-def _failed_calls(trace: Trace, tools: Sequence[Tool]) -> Sequence[str]:
-    if trace.failed_calls is not None:
-        return trace.failed_calls
-    writes = {tool.name for tool in tools if tool.effect == "write"}
-    return [c.call.id for c in read_calls(trace.messages, writes, None) if c.failed]
 
 
 def _write_message(message: Message) -> dict[str, Any]:
