@@ -51,6 +51,16 @@ def test_no_trivial_agent_passes_a_fifth_of_it(begun: Path) -> None:
     assert floors["always_handoff"]["wanted"] == [0, 4]
 
 
+def test_tools_in_two_files_are_read_as_one_list(begun: Path) -> None:
+    tools = json.loads(Path(GIVEN[GIVEN.index("--tools") + 1]).read_text())
+    Path("one.json").write_text(json.dumps(tools[:1]))
+    Path("rest.json").write_text(json.dumps(tools[1:]))
+    split = [*GIVEN, "--tools", "rest.json"]
+    split[split.index("--tools") + 1] = "one.json"
+    whole, parts = (CliRunner().invoke(main, ["floors", *given, "--json"]) for given in (GIVEN, split))
+    assert (parts.exit_code, parts.output) == (0, whole.output)
+
+
 def test_each_ticket_can_be_passed(begun: Path) -> None:
     """An agent that does what the ticket expects, on the ticket's own world, passes it."""
     tickets = {t.ticket_id: t for t in load_tickets("eval/golden_tickets.jsonl")}

@@ -187,16 +187,8 @@ def _rewritten(text: str, name: str) -> str:
     return re.sub(rf"(^|{_ENDS} )([a-z])", lambda m: m[1] + m[2].upper(), text)
 
 
-def _lowercase(text: str, _english: bool, _key: tuple[Any, ...]) -> str:
-    return text.lower()
-
-
 def _no_punctuation(text: str, _english: bool, _key: tuple[Any, ...]) -> str:
     return re.sub(r" {2,}", " ", _MARKS.sub(" ", text))
-
-
-def _clipped(text: str, english: bool, _key: tuple[Any, ...]) -> str:
-    return _rewritten(text, "clipped") if english else text
 
 
 def _run_on(text: str, english: bool, key: tuple[Any, ...]) -> str:
@@ -235,9 +227,9 @@ def _mistyped(word: str, seed: int, *names: str | int) -> str:
 
 _TEXTURES: dict[Texture, Callable[[str, bool, tuple[Any, ...]], str]] = {
     "ordinary": lambda text, _english, _key: text,
-    "lowercase": _lowercase,
+    "lowercase": lambda text, _english, _key: text.lower(),
     "no_punctuation": _no_punctuation,
-    "clipped": _clipped,
+    "clipped": lambda text, english, _key: _rewritten(text, "clipped") if english else text,
     "typos": _typos,
     "run_on": _run_on,
 }

@@ -110,7 +110,9 @@ class ModelCustomer:
     async def speak(self, card: Card, messages: Sequence[Message], context: Context) -> Utterance:
         """Ask the model, once more when it says nothing, and use its own tools where it calls them."""
         brief = Message(role="system", content=render_prompt("customer", card=card, done=DONE))
-        talk = [brief, *(_seen_by_customer(m) for m in messages)]
+        # the customer's own words are the model's, the agent's are the other side's
+        seen = (Message(role="assistant" if m.role == "user" else "user", content=m.content or "") for m in messages)
+        talk = [brief, *seen]
         for attempt in range(6):
             reply = await self.chat.reply(talk, context.tools, key=context.key("customer", attempt))
             context.usage = context.usage + reply.usage
@@ -238,8 +240,3 @@ def _as_message(found: Any) -> Message:
         raise ModelError(f"the agent function returned {error}", reason="player") from error
     msg = f"the agent function returned {type(found).__name__}: {brief(found)}. Return text, one message "
     raise ModelError(msg + '({"role": "assistant", "content": "..."}) or a list of messages.', reason="player")
-
-
-def _seen_by_customer(message: Message) -> Message:
-    """Turn the table: the customer's own words are the model's, the agent's are the other side's."""
-    return Message(role="assistant" if message.role == "user" else "user", content=message.content or "")

@@ -25,7 +25,7 @@ _SHARE, _WAYS = click.FloatRange(0, 1), click.Choice(["estimate", "fail", "pass"
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _split = click.option("--split", default="nightly", help="Split of the dataset.")
 _SUITE = [
-    click.option("--tools", type=FILE, help="The agent's tools: JSON, YAML or Python source."),
+    click.option("--tools", type=FILE, multiple=True, help="The agent's tools, in any dialect; may be given again."),
     click.option("--policy", type=FILE, help="Text file with the agent's policy."),
     click.option("--rubric", type=FILE, help="rubric.json: weights, hard fail, rules."),
 ]

@@ -20,7 +20,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "suite": {"help": "tickets: a file, or a dataset on the Hub"},
     "agent": {"help": "module:function, path.py:function or provider:model", "default": "scripted"},
     "rubric": {"help": "rubric.json: weights, hard fail, rules"},
-    "tools": {"help": "the agent's tools"},
+    "tools": {"help": "the agent's tools; may be given again", "action": "append"},
     "policy": {"help": "text file with the agent's policy"},
     "judge": {"help": "a model for what no rule can score"},
     "trials": {"help": "how often each ticket is played", "type": int, "default": 1},

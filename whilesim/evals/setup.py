@@ -77,7 +77,7 @@ def read_options(how: Mapping[str, Any]) -> dict[str, Any]:
     prompt = read_policy(how["policy"]) if how["policy"] else None
     options = EvalOptions(system_prompt=prompt, floors=not how.get("no_floors"), **named)
     given = {name: how[name] for name in ("rubric", "judge", "trials") if name in how}
-    return {**given, "tools": Path(how["tools"]) if how["tools"] else (), "options": options}
+    return {**given, "tools": [Path(file) for file in how["tools"] or ()], "options": options}
 
 
 def freeze_protocol(path: str | os.PathLike[str], tickets: Any, **how: Any) -> dict[str, Any]:

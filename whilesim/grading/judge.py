@@ -89,7 +89,8 @@ async def judge(
         ModelError: The endpoint failed.
     """
     policy, seen = _policy_part(evidence, window)
-    mark = _mark(_user_prompt(evidence, policy, seen, ""), key)
+    blank = _user_prompt(evidence, policy, seen, "")  # the mark depends on all that is told: no speaker can know it
+    mark = f"{derive(0, 'judge mark', key.case, digest(blank)):016x}"
     asked = _user_prompt(evidence, policy, seen, mark)
     messages = [Message(role="system", content=_system_prompt(rubric)), Message(role="user", content=asked)]
     usage = Usage()
@@ -235,8 +236,3 @@ def _barred(text: str) -> str:
 def _tool_line(tool: Tool) -> str:
     arguments = dumps(tool.parameters.get("properties", {}))
     return f"{tool.name} ({tool.effect}): {' '.join(tool.description.split())} {arguments}"
-
-
-def _mark(blank: str, key: CallKey) -> str:
-    """Return a mark that no speaker can know, because it depends on all that is told."""
-    return f"{derive(0, 'judge mark', key.case, digest(blank)):016x}"
