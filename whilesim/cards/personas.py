@@ -187,10 +187,6 @@ def _rewritten(text: str, name: str) -> str:
     return re.sub(rf"(^|{_ENDS} )([a-z])", lambda m: m[1] + m[2].upper(), text)
 
 
-def _no_punctuation(text: str, _english: bool, _key: tuple[Any, ...]) -> str:
-    return re.sub(r" {2,}", " ", _MARKS.sub(" ", text))
-
-
 def _run_on(text: str, english: bool, key: tuple[Any, ...]) -> str:
     """Join the sentences: the last full stop goes, and the others become commas and 'and'."""
     joints = [", ", " and ", ", and "] if english else [", "]
@@ -228,7 +224,7 @@ def _mistyped(word: str, seed: int, *names: str | int) -> str:
 _TEXTURES: dict[Texture, Callable[[str, bool, tuple[Any, ...]], str]] = {
     "ordinary": lambda text, _english, _key: text,
     "lowercase": lambda text, _english, _key: text.lower(),
-    "no_punctuation": _no_punctuation,
+    "no_punctuation": lambda text, _english, _key: re.sub(r" {2,}", " ", _MARKS.sub(" ", text)),
     "clipped": lambda text, english, _key: _rewritten(text, "clipped") if english else text,
     "typos": _typos,
     "run_on": _run_on,

@@ -122,8 +122,7 @@ def pull(repo: str) -> tuple[list[Row], Manifest]:
         raise InputError(f"{repo!r} was not pushed by whilesim: it holds no manifest.json beside data/*.parquet.")
     manifest = _read_manifest(repo)
     rows = list(share_tools(row for path in paths for row in _read_rows(repo, path)))
-    counted = {row.id: [(int(s), "") if s.isdigit() else (-1, s) for s in re.split(r"(\d+)", row.id)] for row in rows}
-    return sorted(rows, key=lambda row: counted[row.id]), manifest  # as people count: r2 before r10
+    return sorted(rows, key=_in_order), manifest
 
 
 def make_repo(repo: str, private: bool) -> list[str]:
@@ -217,6 +216,11 @@ def _write_files(folder: Path, parts: Mapping[str, Iterable[Row]], manifest: Man
         files[f"data/{name}-00000-of-00001.parquet"] = folder / f"{number}.parquet"
         write_parquet(rows, folder / f"{number}.parquet")
     return files
+
+
+def _in_order(row: Row) -> tuple[Any, ...]:
+    """Return a key that sorts ids as people count: r2 before r10."""
+    return tuple((int(s), "") if s.isdigit() else (-1, s) for s in re.split(r"(\d+)", row.id))
 
 
 def _shown(row: Row, *, reasoning: bool) -> Row:
