@@ -30,7 +30,7 @@ class Progress:
         self._total, self._began = total, time.monotonic()
         self._told = self._began
         self._shows = show or (show is None and not os.environ.get("CI"))
-        if self._shows and (sys.stderr.isatty() or "ipykernel" in sys.modules):  # a screen
+        if self._shows and _has_screen():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # tqdm warns in a notebook without ipywidgets
                 from tqdm.auto import tqdm
@@ -62,3 +62,7 @@ class Progress:
             usd = "price unknown" if used.usd is None else f"${used.usd:.2f}"
             parts += [f"{rate:.0f} calls/s", f"{used.tokens_in + used.tokens_out:,} tokens", usd]
         return ", ".join([*parts, f"{throttle.retries} retries"] if throttle.retries else parts)
+
+
+def _has_screen() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules

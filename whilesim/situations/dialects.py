@@ -127,7 +127,7 @@ def read_text(text: str, *, where: str) -> Any:
     Raises:
         InputError: The text is none of these.
     """
-    for read in (loads, _read_lines, _read_yaml):
+    for read in (loads, lambda text: [loads(line) for line in text.splitlines() if line.strip()], _read_yaml):
         with suppress(ValueError, TypeError):
             found = read(text)
             if isinstance(found, (Mapping, list)):
@@ -136,10 +136,6 @@ def read_text(text: str, *, where: str) -> Any:
         f"{where}: {shorten(text, 60)!r} is neither JSON, JSON lines, YAML nor Python source. "
         "Give a list of tool schemas, for example [{'name': ..., 'parameters': {...}}]."
     )
-
-
-def _read_lines(text: str) -> list[Any]:
-    return [loads(line) for line in text.splitlines() if line.strip()]
 
 
 def _read_yaml(text: str) -> Any:
