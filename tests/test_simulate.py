@@ -334,6 +334,16 @@ def test_a_model_that_cannot_be_asked_leaves_no_file_open(monkeypatch: pytest.Mo
     assert closed == [True]
 
 
+def test_a_folder_without_rows_keeps_no_verdict_and_no_judge_of_another_run(tmp_path: Path) -> None:
+    plans = [ws.plan(tools=TOOLS, system_prompt=POLICY, situations=4, seed=seed) for seed in (1, 2)]
+    ws.simulate(plan=plans[0], run_dir=tmp_path, progress=False).grade().describe(admitted=["another judge"])
+    (tmp_path / "rows.jsonl").write_bytes(b"")
+    for _ in range(2):
+        data = ws.simulate(plan=plans[1], run_dir=tmp_path, progress=False)
+        assert data.manifest.admitted == ws.load(tmp_path).manifest.admitted == []
+        assert all(row.verdict is None for row in data.rows)
+
+
 def test_the_same_script_again_pays_no_judge_twice_and_forgets_none_that_was_admitted(tmp_path: Path) -> None:
     judge = honest()
 

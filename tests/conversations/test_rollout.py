@@ -269,3 +269,11 @@ def test_a_value_nested_without_end_is_quoted_in_short() -> None:
     trace = run(lambda messages: {"role": deep})
     assert trace.failure is not None
     assert "a message has the role [[[" in trace.failure.message
+
+
+def test_a_result_before_its_call_answers_nothing() -> None:
+    def agent(messages: list[dict[str, Any]]) -> Any:
+        return [{"role": "tool", "tool_call_id": "c1", "content": "mine"}, call("cancel_order"), {"content": "Done."}]
+
+    trace = run(agent)
+    assert [m.content for m in trace.messages if m.role == "tool"] == ["mine", '{"ok": true}']

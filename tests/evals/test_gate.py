@@ -80,6 +80,12 @@ def test_a_threshold_inside_the_interval_is_undecided(undecided: Any, passes: bo
     assert ("CS-002" in report.reasons) is not passes
 
 
+def test_a_threshold_that_cannot_be_missed_needs_no_interval() -> None:
+    alone = ws.evaluate(shop_agent, [ticket(1)], trials=3, options=QUIET)
+    assert hold(alone, policy=None, passed=0.0, undecided="fail").passed
+    assert not hold(alone, policy=None, passed=0.5, undecided="fail").passed
+
+
 def test_a_threshold_outside_the_interval_is_decided() -> None:
     assert not hold(result(sometimes, 2, expected_final_state={"x": 1}), resolution=0.9).passed
     assert hold(result(shop_agent, 9), resolution=0.5).passed

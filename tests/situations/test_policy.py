@@ -458,3 +458,28 @@ def test_what_follows_unless_is_forbidden_and_the_lead_in_is_no_rule(colon):
 def test_a_thing_that_goes_to_the_next_person_is_no_hand_off():
     (clause,) = parse_policy("- A berth is kept for 3 opening days; afterwards it goes to the next person.\n").clauses
     assert clause.kind == "condition"
+
+
+def test_a_row_whose_first_cell_is_empty_is_a_row_and_an_empty_column_stays() -> None:
+    plans = "| Plan | Old | Fee |\n|---|---|---|\n| Basic | old | must pay $5 |\n|| new | must pay $10 |\n"
+    assert any("$10" in c.text for c in parse_policy(plans).clauses)
+    bare = plans.replace("| Plan | Old | Fee |", "| Plan || Fee |")
+    assert any("Plan: Basic" in c.text and "Fee: must pay $5" in c.text for c in parse_policy(bare).clauses)
+
+
+def test_a_rule_of_one_word_in_a_list_of_yaml_stays() -> None:
+    prompt = "rules: |\n  Never share data.\n  Always verify.\nrefunds:\n  - name: basic\n  - allowed: never\nmore: |\n  Must ask first.\n"
+    assert any("allowed: never" in c.text for c in parse_policy(prompt).clauses)
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind"),
+    [
+        ("The request goes to the next manager.", "handoff"),
+        ("A berth is kept for 3 days; afterwards it goes to the next person.", "condition"),
+        ("There is no cover charge at our bars.", "condition"),
+        ("There is no cover for lost keys.", "must_not"),
+    ],
+)
+def test_who_is_next_and_what_is_covered_are_told_apart(rule: str, kind: str) -> None:
+    assert [c.kind for c in parse_policy(f"- {rule}\n").clauses] == [kind]

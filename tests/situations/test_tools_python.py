@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import sys
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Optional, TypedDict
 
 import pytest
@@ -396,3 +397,10 @@ def test_the_constants_of_a_file_stand_in_limits_and_nowhere_else() -> None:
     """What else they are, a key perhaps, is no part of a tool."""
     source = 'KEY = "sk-live-1"\n\n\ndef find(order: str) -> str:\n    """Find an order."""\n    return call(key=KEY)\n'
     assert "sk-live-1" not in repr(one(source))
+
+
+@pytest.mark.parametrize(("given", "name"), [('"find_order"', "find_order"), ('"Use this to look up an order. Always ask for the id."', "look_up"), ("5", "look_up")])  # fmt: skip
+def test_a_decorator_that_holds_a_sentence_names_no_tool(given: str, name: str, tmp_path: Path) -> None:
+    path = tmp_path / "tools.py"
+    path.write_text(f'@tool({given})\ndef look_up(order_id: str) -> str:\n    """Look up an order."""\n')
+    assert [t.name for t in parse_tools(path)] == [name]

@@ -170,3 +170,43 @@ def test_a_search_by_name_is_no_read_of_one_record():
     )
     deed = infer_world([*TOOLS, search], read(told)).deeds["search_halls"]
     assert (deed.action, deed.by) == ("find", {"name": "name", "town": "town"})
+
+
+LIST = "Each order has the following attributes:\n\n- order ID\n- status (pending, shipped, delivered, cancelled)\n- total\n\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Unless an order is pending, it cannot be cancelled.",
+        "If the refund is pending, it cannot be cancelled by the order desk.",
+        "Once an order is shipped and the customer is pending, it cannot be cancelled without a fee.",
+    ],
+)
+def test_a_rule_that_hangs_on_more_than_the_status_sets_no_status(said: str) -> None:
+    cancel = tool("cancel_order", effect="write", order_id="string")
+    model = infer_world([cancel], parse_policy(LIST + said, tools=[cancel]))
+    assert model.deeds["cancel_order"].before == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "All orders have to be confirmed, paid and shipped within three days.",
+        "Every order has a right of return, a warranty, and a receipt.",
+        "All orders have free shipping, gift wrap, and tracking.",
+        "All customers have to confirm their identity, verify their e-mail, and accept the terms.",
+        "Each passenger has one carry-on bag, one personal item, and one checked bag.",
+        "All agents have access to the CRM, the phone system, and the order tool.",
+    ],
+)
+def test_a_sentence_that_lists_no_fields_adds_none_and_takes_none_away(said: str) -> None:
+    assert read_policy_facts(LIST + said).attributes.keys() == {"order"}
+    assert read_policy_facts(LIST + said).attributes["order"] == read_policy_facts(LIST).attributes["order"]
+
+
+@pytest.mark.parametrize(("given", "result"), [({"expression": "100*3"}, "300"), ({"expression": "7/2", "precision": 2}, "3.5")])  # fmt: skip
+def test_a_sum_is_worked_out_beside_other_arguments(given: dict[str, Any], result: str) -> None:
+    whole = {"expression": {"type": "string"}, "precision": {"type": "integer"}}
+    calculate = tool("calculate", "Calculate the value of a sum.", "compute", required=["expression"], **whole)
+    assert MockWorld([calculate], read(POLICY), {"tool": "calculate"}, 1).call("calculate", given) == result

@@ -126,36 +126,20 @@ def plan(
     told = (*(n for t in read for n in t.notes), *(model.notes() if model else ()))
     paired = find_twins(cards, oracles, wanted, look=desk.look, allowed=_allowed(space.forbidden), seed=seed)
     return Plan(
-        system_prompt=system_prompt,
-        policy=policy,
-        tools=read,
-        customer_tools=theirs,
-        space=space,
-        covering=covering,
-        cards=(*cards, *(c for c, _ in paired)),
-        oracles={**oracles, **{c.id: o for c, o in paired}},
-        seed=seed,
-        world=model,
-        spec=spec,
-        factory=factory,
-        embedder=name,
-        diversity=diversity,
+        system_prompt=system_prompt, policy=policy, tools=read, customer_tools=theirs, space=space, covering=covering,
+        cards=(*cards, *(c for c, _ in paired)), oracles={**oracles, **{c.id: o for c, o in paired}}, seed=seed,
+        world=model, spec=spec, factory=factory, embedder=name, diversity=diversity,
         balance=None if balance is None else {name: float(share) for name, share in balance.items()},
-        twins_wanted=wanted,
-        notes=(*policy.notes, *space.notes, *covering.notes, *told, *drafts.notes),
-    )
+        twins_wanted=wanted, notes=(*policy.notes, *space.notes, *covering.notes, *told, *drafts.notes),
+    )  # fmt: skip
 
 
 def write_wave(first: Plan, rows: Sequence[Mapping[str, str]], wave: int) -> Plan:
     """Write cards for further rows of a plan; their ids say which wave they belong to."""
     desk = Desk(
-        policy=first.policy,
-        tools=first.tools,
-        customer_tools=first.customer_tools,
-        model=first.world,
-        factory=first.factory,
-        seed=first.seed,
-    )
+        policy=first.policy, tools=first.tools, customer_tools=first.customer_tools, model=first.world,
+        factory=first.factory, seed=first.seed,
+    )  # fmt: skip
     drafts = draft_cards(desk, first.space, rows, 4, None, prefix=f"w{wave}s")
     cards, oracles, _, _ = choose_cards(desk, drafts, "hashed")
     return replace(first, cards=cards, oracles=oracles)

@@ -162,8 +162,9 @@ class Journal:
         new = loads(dumps(fingerprint))
         if old is None and played:
             raise InputError(f"{os.fspath(folder)!r} holds rows, but not what decided them. Choose another run_dir.")
-        if not played:  # what another run left there decides nothing
-            _write_json(folder / "manifest.json", {**manifest, "fingerprint": new})
+        if not played:  # what another run left there decides nothing, its verdicts of no rows least of all
+            (folder / "verdicts.jsonl").unlink(missing_ok=True)
+            _write_json(folder / "manifest.json", {"fingerprint": new})
         elif old != new:
             names = [n for n in {**old, **new} if old.get(n) != new.get(n)]
             changes = "; ".join(f"{n}: {old.get(n)!r} is now {new.get(n)!r}" for n in names)

@@ -115,6 +115,7 @@ class _Talk:
         for message in new:
             if message.role == "tool":  # several calls of one id are answered in their order
                 mine = renamed.get(message.tool_call_id or "")
+                brought[message.tool_call_id] -= not mine  # it stands before its call, and answers none
                 self.messages.append(replace(message, tool_call_id=mine.popleft()) if mine else message)
                 continue
             if message.role != "assistant":

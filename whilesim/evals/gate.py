@@ -125,7 +125,7 @@ def _decide(found: Estimate, below: int, least: float, undecided: Way) -> tuple[
     if found.value is None:
         return False, f"nothing could be scored ({found.why})"
     holds, said = found.value >= least, "above it" if found.value >= least else "below it"
-    if found.low is None or found.high is None or found.low < least <= found.high:
+    if least > 0 if found.low is None or found.high is None else found.low < least <= found.high:
         holds = holds if undecided == "estimate" else undecided == "pass"
         said = f"undecided, {'no' if found.low is None else 'the'} interval holds it: {undecided} decides, {'pass' if holds else 'fail'}"
     return holds, said

@@ -149,9 +149,10 @@ class _Reader:
         return True
 
     def _row(self, number: int, line: str, start: int) -> None:
-        if _SEPARATOR.match(self.lines[number + 1][1]) or line.startswith("||"):
+        wiki = line.startswith("||") and line.endswith("||")  # its mark of a header; else a cell is empty
+        if _SEPARATOR.match(self.lines[number + 1][1]) or wiki:
             self._leave()
-            self.header = tuple(clean(cell) for cell in cells(line.replace("||", "|")))
+            self.header = tuple(clean(cell) for cell in cells(line.replace("||", "|") if wiki else line))
         elif not _SEPARATOR.match(line):
             self._add("row", start, start + len(line), header=self.header)
 

@@ -39,7 +39,10 @@ _EDGE = re.compile("|".join(_MARKS["edges"]), re.MULTILINE)
 _JSON_TEXT = re.compile(r'(?:"(\w+)"\s*:\s*)?"((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _YAML_KEY = re.compile(r"^( *)([\w-]+):[ \t]*(?:[>|][+-]?)?[ \t]*$", re.MULTILINE)
-_YAML_DATA = re.compile(r"^ *(?:#[^\n]*|(?:- )?[\w<-]+:[ \t]*(?:[^\s>|][^\s]*|\[[^\n]*\]))[ \t]*$", re.MULTILINE)
+_YAML_DATA = re.compile(
+    r"^ *(?:#[^\n]*|(?:- (?=(?:name|id|title|type|intent|key|slug)\b))?[\w<-]+:[ \t]*(?:[^\s>|][^\s]*|\[[^\n]*\]))[ \t]*$",
+    re.MULTILINE,
+)
 _ODD = {c: " " for c in range(32) if c not in (9, 10)} | {0x2028: "\n", 0x2029: "\n"}
 _ODD |= {ord(c): " " for c in "\u00a0\u200b\u200c\u200d\u200e\u200f\u202f\u2060\u3000\ufeff"}
 _PAIRED = re.compile("|".join(f"({head})" for head in _MARKS["paired"]), re.IGNORECASE)

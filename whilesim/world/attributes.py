@@ -77,7 +77,8 @@ def read_policy_facts(text: str) -> PolicyFacts:
         if found := pattern("lead").match(line):
             noun = "_".join([*snake(found["noun"]).split("_")[:-1], singular(snake(found["noun"]).split("_")[-1])])
             below = list(_bullets(lines, index + 1)) if line.rstrip(" *").endswith(":") else []
-            if listed := below or _in_prose("\n".join([found["rest"], *lines[index + 1 :]])):
+            told = below or (noun not in attributes and _in_prose("\n".join([found["rest"], *lines[index + 1 :]])))
+            if listed := told or []:
                 attributes[noun] = tuple(a for bullet in listed for a in _attributes(bullet))
         elif found := pattern("for_each").match(line.strip(" -*")):
             what = split_list(found["what"]) or [found["what"]]
@@ -98,7 +99,8 @@ def _read_now(text: str) -> datetime | None:
 
 def _rules(text: str) -> Iterator[tuple[bool, str, frozenset[str], frozenset[str]]]:
     for rule in filter(re.compile("only|n.t be").search, re.split(r"(?<=[.;])\s+|\n\s*\n|\n\s*[-*\d]", text.lower())):
-        if said := pattern("only_in").search(rule) or pattern("never_in").search(rule):
+        said = pattern("only_in").search(rule) or pattern("never_in").search(rule)
+        if said and not pattern("hedged").search(rule[: said.start()] + rule[said.end() :]):
             listed = re.split(r",?\s+or\s+|,\s+|\s+and\s+", said["list"].strip(" *\"'"))
             yield "only" in said[0], said["deed"], frozenset(listed), frozenset(map(singular, re.findall(r"\w+", rule)))
 
@@ -138,7 +140,8 @@ def _in_prose(rest: str) -> list[str]:
     told = re.sub(r"\b(status|type|level|priority)(?:: | of )([^():]+)$", r"\1 (\2)", first)
     parts = [p.strip(" :*") for p in re.split(r"(?:,\s*(?:and\s+)?|\s+and\s+)(?![^(]*\))", told)]
     short = all(0 < len(p.partition("(")[0].split()) <= 6 for p in parts)
-    return parts if short and (len(parts) > 2 or re.search(r"\bID\b", told)) else []
+    known = sum(bool(pattern("attribute").search(p)) for p in parts)
+    return parts if short and known > 1 and not pattern("no_list").match(told) else []
 
 
 def _attributes(bullet: str) -> Iterator[Attribute]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -154,11 +155,12 @@ class Effects:
         return pick(load_words("world_errors")["handoff"], self.shelf.seed, "handoff")
 
     def _compute(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
-        if len(self.model.arguments(deed.tool)) > 1:  # no sum, but what a quote is for: more of it costs more
-            told = [v for _, v in walk_values(arguments)]
+        told = [v for _, v in walk_values(arguments)]
+        sums = [v for v in told if isinstance(v, str) and re.fullmatch(r"[\d\s.+*/()%-]*[+*/%-][\d\s.+*/()%-]*", v)]
+        if len(self.model.arguments(deed.tool)) > 1 and not sums:  # no sum, but a quote: more of it costs more
             usual = 5 + derive(self.shelf.seed, deed.tool, *(v for v in told if isinstance(v, str))) % 2000 / 100
             return {"result": round(usual * (1 + sum(abs(v) for v in told if is_number(v)) / 20), 2)}
-        text = next((str(v) for v in arguments.values() if isinstance(v, (str, int, float))), "")
+        text = next((str(v) for v in (*sums, *arguments.values()) if isinstance(v, (str, int, float))), "")
         try:
             value = round(float(_evaluate(ast.parse(text.strip(), mode="eval").body)), 2)
             return str(int(value) if value.is_integer() else value)

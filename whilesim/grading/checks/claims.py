@@ -133,7 +133,7 @@ class _Reading:
         edge = self.tokens[start - 1 : start] if start and self.tags[start - 1] in "UFL" else []
         whole = self.tokens
         regions = {"before": whole[:start], "lead": [*edge, *whole[start:cue]], "left": whole[start:at]}
-        regions |= {"after": whole[at + 1 :], "sentence": whole}
+        regions |= {"after": whole[at + 1 :], "sentence": whole, "so_far": whole[:at]}
         texts = {name: " ".join(region) for name, region in regions.items()}
         if self.sentence.text.rstrip(" *_\"')").endswith("?"):
             tail = self.words.pattern("question_tail").search(texts["after"])

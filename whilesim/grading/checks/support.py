@@ -221,7 +221,9 @@ class Ledger:
     def _says(self, record: Any, claim: Claim) -> bool:
         on = bool(claim.senses & {"on", "add"})
         for key, value in leaves(record):
-            told = _WORDS.findall(str(value).lower())[:12] or name_words(key)[-1:]  # "charged": 15.6
+            told = _WORDS.findall(str(value).lower())[:12]
+            if not told and len(name_words(key)) == 1 and re.search("[1-9]", str(value)):
+                told = [key.lower()]  # "charged": 15.6, but not "days_until_refunded": 5
             if isinstance(value, bool):
                 if value is on and claim.nouns & stems(re.split(r"[\W_]+", key.lower())):
                     return True
