@@ -220,6 +220,8 @@ def test_refill_asks_who_read_the_rows_and_what_else_to_play(run: Path) -> None:
         (("export", "{run}", "x.jsonl", "--format", "csv"), 2, "csv"),
         (("push", "{run}", "no-owner"), 2, "names no dataset"),
         (("eval",), 2, "no tickets were given"),
+        (("eval", "no.jsonl", "--push", "nightly"), 2, "name no dataset and split"),
+        (("serve", "--port", "99999"), 2, "0<=x<=65535"),
         (("eval", "--freeze", "p.json"), 2, "no tickets were given"),
         (("compare", "{run}"), 2, "two folders are needed"),
         (("doctor", "--agent", "nobody"), 2, "names no provider"),

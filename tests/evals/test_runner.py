@@ -79,6 +79,22 @@ def messages_agent(messages: list[dict[str, Any]]) -> Any:
     return {"content": None, "tool_calls": [{"id": f"c{done}", "type": "function", "function": call}]}
 
 
+def test_an_agent_that_writes_down_the_customers_turn_alone_loses_none_of_its_own() -> None:
+    def agent(message: str, context: Any, trace: Any) -> dict[str, Any]:
+        trace.turns.append({"role": "user", "content": message})
+        return {"reply": "Done.", "final_state": {}}
+
+    assert [turn["role"] for turn in run(agent, ticket(1)).traces[0].turns] == ["user", "assistant"]
+
+
+def test_a_tool_that_no_ticket_names_is_no_lie_where_the_tools_are_known_from_tickets_alone() -> None:
+    def agent(message: str, context: Any, trace: Any) -> dict[str, Any]:
+        trace.tool_calls.append({"name": "look_at_the_weather", "arguments": {}, "result": "{}"})
+        return {"reply": "Done.", "final_state": {}}
+
+    assert not [f for f in run(agent, ticket(1)).traces[0].findings if "unknown_tool" in f]
+
+
 def test_an_agent_of_messages_plays_on_the_tickets_own_records() -> None:
     given = ticket(
         initial_state={"order": {"84920": {"status": "shipped"}}}, expected_final_state={"order_status": "shipped"}

@@ -63,15 +63,10 @@ class Desk:
 
     def oracle(self, situation: Situation, focus: Focus, card: Card | None) -> Oracle:
         return build_oracle(
-            situation.values,
-            clause=self.clause(situation),
-            tools=self.tools,
-            focus=focus,
-            applies=card.clause_applies if card else "unknown",
-            model=self.model,
-            clauses=self.policy.clauses,
+            situation.values, clause=self.clause(situation), tools=self.tools, focus=focus, model=self.model,
+            applies=card.clause_applies if card else "unknown", clauses=self.policy.clauses,
             later=card is not None and card.form == "second_request",
-        )
+        )  # fmt: skip
 
     def look(self, situation: Situation, card: Card | None = None) -> tuple[Focus, Oracle]:
         focus = self.focus(situation)

@@ -94,6 +94,10 @@ def eval_(tickets: str | None, agent: str, as_json: bool, **how: Any) -> None:
         told = freeze_protocol(freeze, tickets, **read_options(how))
         show(told, f"{freeze}: {told['count']} tickets, {told['trials']} trial(s) frozen", as_json=as_json)
     else:
+        from whilesim.evals.publish import check_place
+
+        if push is not None:  # before anything is paid for
+            check_place(push, split)
         result = _evaluate(tickets, how, agent)
         if not as_json:  # before anything is pushed, which may be refused
             click.echo(str(result))
@@ -175,7 +179,7 @@ def floors_(tickets: str, as_json: bool, **how: Any) -> None:
 
 @click.command("serve")
 @click.option("--agent", "agents", multiple=True, default=["scripted"], help=_SERVED)
-@click.option("--port", default=8765, help="Port on 127.0.0.1; 0 for any that is free.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, help="Port on 127.0.0.1; 0 for any that is free.")
 @click.option("--key", help="What clients must send as their key; none by default.")
 @command
 def serve_(agents: tuple[str, ...], port: int, key: str | None, as_json: bool) -> None:

@@ -19,6 +19,12 @@ from whilesim.keeping.hub import REPO, commit, fetch, list_files, make_repo
 _OURS = re.compile(r"data/.+\.parquet|runs/.+\.json|README\.md|LICENSE|\.gitattributes")
 
 
+def check_place(repo: str, split: str) -> None:
+    """Raise InputError where a name is none that the Hub has."""
+    if not REPO.fullmatch(repo) or not re.fullmatch(r"\w+", split):
+        raise InputError(f"{repo!r} and {split!r} name no dataset and split. Type 'owner/name' and split=\"nightly\".")
+
+
 def push_table(
     rows: Sequence[Mapping[str, Any]], repo: str, *, split: str, private: bool, run: Mapping[str, Any] | None = None
 ) -> str:
@@ -33,8 +39,7 @@ def push_table(
         InputError: The name is none, the repository holds files or columns that are not ours, or the
             Hub does not let this user in.
     """
-    if not REPO.fullmatch(repo) or not re.fullmatch(r"\w+", split):
-        raise InputError(f"{repo!r} and {split!r} name no dataset and split. Type 'owner/name' and split=\"nightly\".")
+    check_place(repo, split)
     present = make_repo(repo, private)
     mine = [path for path in present if re.fullmatch(rf"data/{split}-.*\.parquet", path)]
     runs = [_split_of(path) for path in present if path.startswith("runs/")]

@@ -112,7 +112,9 @@ async def _evaluate(setup: Setup, agent: Any, judge_model: Any, told: Mapping[st
     for trace in traces:
         if trace.trace is not None:
             found = run_checks(trace.trace.messages, setup.box.tools or None, trace.trace.failed_calls)
-            trace.findings = [f"{f.check}: {f.reason}" for f in found if f.severity == "drop"]
+            # tools that were read from the tickets alone have no descriptions, and there may be others
+            fine = () if any(t.description for t in setup.box.tools) else ("unknown_tool",)
+            trace.findings = [f"{f.check}: {f.reason}" for f in found if f.severity == "drop" and f.check not in fine]
         _weigh(setup.rubric, trace)
     # no paid customer speaks to an agent that does not listen
     quiet = replace(setup, options=replace(setup.options, progress=False, customer=None))
@@ -199,7 +201,7 @@ async def _play_one(setup: Setup, stage: Stage, case: Case, ticket: Ticket) -> A
     if isinstance(stage.agent, TicketAgent) and (told := stage.agent.traces.pop((case.card.id, case.rollout), None)):
         if told.state_of or stage.agent.remote:
             trace.final_state, trace.state_of = told.final_state, told.state_of
-        trace.turns = told.turns or trace.turns
+        trace.turns = told.turns if any(turn.get("role") == "assistant" for turn in told.turns) else trace.turns
     return trace
 
 

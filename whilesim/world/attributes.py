@@ -77,9 +77,8 @@ def read_policy_facts(text: str) -> PolicyFacts:
         if found := pattern("lead").match(line):
             noun = "_".join([*snake(found["noun"]).split("_")[:-1], singular(snake(found["noun"]).split("_")[-1])])
             below = list(_bullets(lines, index + 1)) if line.rstrip(" *").endswith(":") else []
-            told = below or (noun not in attributes and _in_prose("\n".join([found["rest"], *lines[index + 1 :]])))
-            if listed := told or []:
-                attributes[noun] = tuple(a for bullet in listed for a in _attributes(bullet))
+            if told := below or (noun not in attributes and _in_prose("\n".join([found["rest"], *lines[index + 1 :]]))):
+                attributes[noun] = tuple(a for bullet in told for a in _attributes(bullet))
         elif found := pattern("for_each").match(line.strip(" -*")):
             what = split_list(found["what"]) or [found["what"]]
             spread.append((snake(heading), tuple(map(snake, what)), snake(found["of"])))
