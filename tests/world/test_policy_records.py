@@ -210,3 +210,8 @@ def test_a_sum_is_worked_out_beside_other_arguments(given: dict[str, Any], resul
     whole = {"expression": {"type": "string"}, "precision": {"type": "integer"}}
     calculate = tool("calculate", "Calculate the value of a sum.", "compute", required=["expression"], **whole)
     assert MockWorld([calculate], read(POLICY), {"tool": "calculate"}, 1).call("calculate", given) == result
+
+
+def test_fields_may_have_articles() -> None:
+    found = read_policy_facts("# Shop\n\nEach order has a number, a status and a total.\n").attributes
+    assert [a.name for a in found["order"]] == ["number", "status", "total"]
