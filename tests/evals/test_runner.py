@@ -93,6 +93,10 @@ def test_a_tool_that_no_ticket_names_is_no_lie_where_the_tools_are_known_from_ti
         return {"reply": "Done.", "final_state": {}}
 
     assert not [f for f in run(agent, ticket(1)).traces[0].findings if "unknown_tool" in f]
+    given = [
+        {"name": name, "parameters": {"type": "object", "properties": {}}} for name in ("lookup_order", "cancel_order")
+    ]
+    assert [f for f in run(agent, ticket(1), tools=given).traces[0].findings if "unknown_tool" in f]
 
 
 def test_an_agent_of_messages_plays_on_the_tickets_own_records() -> None:

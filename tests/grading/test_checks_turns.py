@@ -146,3 +146,36 @@ def test_a_number_that_says_nothing_was_done_excuses_no_claim(more):
     read = f'T: get_order {{"order_id": "#W123"}} -> {{"order_id": "#W123", "status": "delivered", {more}}}'
     asked = ("C: What about order #W123?", read, "A: Your order #W123 has been cancelled.")
     assert "claimed_action_without_call" in found(*asked)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "No need to double-check, yes cancel it.",
+        "No need for that, just go ahead.",
+        "No objection to cancelling it. Yes.",
+        "You can, and I want it done today.",
+        "You may, but quickly please.",
+    ],
+)
+def test_a_yes_after_a_no_is_a_yes(answer):
+    acts = 'T: cancel_order {"order_id": "#W123"} -> {"order_id": "#W123", "status": "cancelled"}'
+    turns = ("C: Cancel order #W123.", "A: Shall I cancel order #W123?", f"C: {answer}", acts)
+    assert found(*turns, system=True) == []
+
+
+@pytest.mark.parametrize(
+    ("shown", "said"),
+    [
+        ('"amount_refunded": 49.99', "Your order #W123 has been refunded."),
+        ('"date_cancelled": "2026-05-12"', "Your order #W123 has been cancelled."),
+    ],
+)
+def test_a_record_says_what_was_done_in_a_key_of_several_words(shown, said):
+    read = f'T: get_order {{"order_id": "#W123"}} -> {{"order_id": "#W123", {shown}}}'
+    assert "claimed_action_without_call" not in found("C: What about order #W123?", read, f"A: {said}")
+
+
+@pytest.mark.parametrize("said", ["Storniert wurde nichts.", "Erstattet wurde Ihnen nichts.", "Storniert habe ich nichts."])  # fmt: skip
+def test_a_german_denial_may_end_with_nothing(said):
+    assert found("C: Bestellung #W123, bitte.", f"A: {said}") == []

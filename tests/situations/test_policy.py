@@ -478,6 +478,7 @@ def test_a_rule_of_one_word_in_a_list_of_yaml_stays() -> None:
         ("The request goes to the next manager.", "handoff"),
         ("A berth is kept for 3 days; afterwards it goes to the next person.", "condition"),
         ("There is no cover charge at our bars.", "condition"),
+        ("Overpayments go back to the next finance period.", "condition"),
         ("There is no cover for lost keys.", "must_not"),
     ],
 )

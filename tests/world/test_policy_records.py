@@ -215,3 +215,49 @@ def test_a_sum_is_worked_out_beside_other_arguments(given: dict[str, Any], resul
 def test_fields_may_have_articles() -> None:
     found = read_policy_facts("# Shop\n\nEach order has a number, a status and a total.\n").attributes
     assert [a.name for a in found["order"]] == ["number", "status", "total"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Once an order is shipped or delivered it cannot be cancelled.",
+        "If an order is shipped or delivered it cannot be cancelled.",
+        "If the customer asks to cancel, an order can only be cancelled if it is pending.",
+        "Orders that are shipped or delivered cannot be cancelled without exception.",
+        "Orders that are shipped or delivered cannot be cancelled, even if the customer insists.",
+    ],
+)
+def test_a_rule_of_the_status_alone_sets_it_in_many_words(said: str) -> None:
+    cancel = tool("cancel_order", effect="write", order_id="string")
+    model = infer_world([cancel], parse_policy(LIST + said, tools=[cancel]))
+    assert model.deeds["cancel_order"].before == ("pending",)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Each flight has an origin, a destination and a departure time.",
+        "Each order has total, status and items.",
+        "Each account has access level, email and name.",
+        "Each booking has an ID and a room.",
+        "Each pet has a name, a breed and an age.",
+    ],
+)
+def test_a_list_of_fields_needs_one_known_word(said: str) -> None:
+    assert len(next(iter(read_policy_facts(f"# X\n\n{said}\n").attributes.values()))) > 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"check_in": "2026-05-12", "check_out": "2026-05-14", "guests": 2},
+        {"phone": "555-0144", "days": 2},
+        {"price": 20, "discount": "10%"},
+        {"size": "10-20", "weight": 2},
+    ],
+)
+def test_dates_numbers_and_shares_are_no_sums(given: dict[str, Any]) -> None:
+    kinds = {k: {"type": "string" if isinstance(v, str) else "number"} for k, v in given.items()}
+    quote = tool("quote_stay", "Work out a price.", "compute", **kinds)
+    reply = json.loads(MockWorld([quote], read(POLICY), {"tool": "quote_stay"}, 1).call("quote_stay", given))
+    assert 0 < reply["result"] < 10_000

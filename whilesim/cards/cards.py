@@ -86,19 +86,12 @@ def write_cards(
         persona = draw_persona(seed, f"{situation.id}/{number}", stance)
         opening = book.clean(" ".join(_opening(situation, asked, focus, book, need, form, seed, *names)), kept)
         return Card(
-            id=situation.id,
-            situation=situation,
-            persona=persona,
-            goal=goal,
-            form=form,
-            facts=facts,
+            id=situation.id, situation=situation, persona=persona, goal=goal, form=form, facts=facts,
             clause_applies=need.applies if need else "unknown",
             opening=type_like(opening, persona, seed, "opening", *names, protect=kept),
             second=_aside(book, "second", need, seed, *names) if need and form == "second_request" else "",
-            exit=book.frames["exit"][tool.effect],
-            give_up=between(4, 6, seed, "give up", *names),
-            prose=persona_prose(persona),
-        )
+            exit=book.frames["exit"][tool.effect], give_up=between(4, 6, seed, "give up", *names), prose=persona_prose(persona),
+        )  # fmt: skip
 
     return tuple(map(candidate, range(count)))
 

@@ -129,12 +129,9 @@ class Phrasebook:
         found = next(n for n in ways if n and (n.source == "topic" or self._run_in(words(n.text)) is None))
         text = self.clean(found.text)
         return Need(
-            text=text[:1].upper() + text[1:],
-            form=found.form,
-            applies=found.applies,
-            about=self.clean(self._label(clause, found.about)),
-            source=found.source,
-        )
+            text=text[:1].upper() + text[1:], form=found.form, applies=found.applies,
+            about=self.clean(self._label(clause, found.about)), source=found.source,
+        )  # fmt: skip
 
     def _ways(self, clause: Clause, seed: int, *names: str | int, changes: bool) -> Iterator[Need | None]:
         """Yield what would bring a clause up, the best first; the last always says something."""

@@ -112,8 +112,7 @@ async def _evaluate(setup: Setup, agent: Any, judge_model: Any, told: Mapping[st
     for trace in traces:
         if trace.trace is not None:
             found = run_checks(trace.trace.messages, setup.box.tools or None, trace.trace.failed_calls)
-            # tools that were read from the tickets alone have no descriptions, and there may be others
-            fine = () if any(t.description for t in setup.box.tools) else ("unknown_tool",)
+            fine = () if setup.box.given else ("unknown_tool",)
             trace.findings = [f"{f.check}: {f.reason}" for f in found if f.severity == "drop" and f.check not in fine]
         _weigh(setup.rubric, trace)
     # no paid customer speaks to an agent that does not listen

@@ -38,6 +38,8 @@ class Sandbox:
     model: WorldModel | None = None
     factory: WorldFactory | None = None
     seed: int = 0
+    given: bool = False
+    """Whether the tools were given: what is read from tickets may not be all there are."""
     spare: dict[str, World] = field(default_factory=dict)
     """Ticket id to a world in which nothing was called."""
 
@@ -82,8 +84,8 @@ def open_sandbox(tickets: Sequence[Ticket], tools: Any, policy: Policy, world: A
                 told = f"{ticket.name}: expected_arguments gives {name} {argument!r}, and it takes no such argument"
                 refuse_stranger(told, argument, known[name])
     read = given or _tools_of(tickets)
-    if callable(world) or not read:
-        return Sandbox(tools=read, policy=policy, factory=world if callable(world) else None, seed=seed)
+    if (factory := world if callable(world) else None) or not read:
+        return Sandbox(tools=read, policy=policy, factory=factory, seed=seed, given=bool(given))
     model = infer_world(read, policy, world if isinstance(world, WorldSpec) else None)
     for ticket in tickets:
         for name, found in ticket.initial_state.items():
@@ -93,7 +95,7 @@ def open_sandbox(tickets: Sequence[Ticket], tools: Any, policy: Policy, world: A
                 refuse_stranger(f"{told}, and the world has no such kind", name, model.kinds)
             if kind is not None and not all(isinstance(record, Mapping) for record in records or ()):
                 raise InputError(f'{told}, and not all of it are records. Type: {{"84920": {{"status": "shipped"}}}}')
-    return Sandbox(tools=read, policy=policy, model=model, seed=seed)
+    return Sandbox(tools=read, policy=policy, model=model, seed=seed, given=bool(given))
 
 
 def refuse_stranger(told: str, name: str, known: Collection[str]) -> None:

@@ -174,7 +174,7 @@ def _draft_definition(found: _Definition, types: Mapping[str, Schema]) -> Draft:
     calls = [d for d in found.decorator_list if isinstance(d, ast.Call)]
     said = {k.arg: k.value.value for call in calls for k in call.keywords if isinstance(k.value, ast.Constant)}
     first = [a.value for c in calls if last_name(c.func) == "tool" for a in c.args[:1] if isinstance(a, ast.Constant)]
-    first = [a for a in first if isinstance(a, str) and re.fullmatch(r"[\w.-]+(?: [\w-]+){0,3}", a)]  # no sentence
+    first = [a for a in first if isinstance(a, str) and re.fullmatch(r"[\w./:-]+(?: [\w-]+){0,5}!?", a)]  # no sentence
     stated = [last_name(argument).lower() for call in calls for argument in call.args]
     doc = read_docstring(ast.get_docstring(found), [place.name for place in places])
     draft = Draft(

@@ -98,10 +98,13 @@ def _read_now(text: str) -> datetime | None:
 
 def _rules(text: str) -> Iterator[tuple[bool, str, frozenset[str], frozenset[str]]]:
     for rule in filter(re.compile("only|n.t be").search, re.split(r"(?<=[.;])\s+|\n\s*\n|\n\s*[-*\d]", text.lower())):
-        said = pattern("only_in").search(rule) or pattern("never_in").search(rule)
-        if said and not pattern("hedged").search(rule[: said.start()] + rule[said.end() :]):
-            listed = re.split(r",?\s+or\s+|,\s+|\s+and\s+", said["list"].strip(" *\"'"))
-            yield "only" in said[0], said["deed"], frozenset(listed), frozenset(map(singular, re.findall(r"\w+", rule)))
+        if said := pattern("only_in").search(rule) or pattern("never_in").search(rule):
+            only, lead = "only" in said[0], pattern("when_one").search(rule[: said.start()])  # 'once an order is ...'
+            around = rule[: (lead or said).start()] + rule[said.end() :]
+            if not pattern("hedged_only" if only else "hedged").search(around):
+                listed = re.split(r",?\s+or\s+|,\s+|\s+and\s+", said["list"].strip(" *\"'"))
+                words = [lead[1]] if lead else re.findall(r"\w+", rule)
+                yield only, said["deed"], frozenset(listed), frozenset(map(singular, words))
 
 
 def ruled_statuses(facts: PolicyFacts, verb: str, nouns: set[str], statuses: Sequence[str]) -> tuple[str, ...]:
@@ -140,7 +143,8 @@ def _in_prose(rest: str) -> list[str]:
     parts = [p.strip(" :*") for p in re.split(r"(?:,\s*(?:and\s+)?|\s+and\s+)(?![^(]*\))", told)]
     short = all(0 < len(p.partition("(")[0].split()) <= 6 for p in parts)
     known = sum(bool(pattern("attribute").search(p)) for p in parts)
-    return parts if short and known > 1 and not pattern("no_list").match(told) else []
+    least = 1 if len(parts) > 2 or re.search(r"\bID\b", told) else 2
+    return parts if short and known >= least and not pattern("no_list").match(told) else []
 
 
 def _attributes(bullet: str) -> Iterator[Attribute]:

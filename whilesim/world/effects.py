@@ -19,6 +19,7 @@ from whilesim.world.kinds import BUNDLES, Kind, is_number, kind_of_key, walk_val
 from whilesim.world.lookups import Shelf, at_path, put_at
 from whilesim.world.records import timetable
 
+_SUM = re.compile("expr|formula|sum|equation|input")
 _OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Mod: operator.mod,
     ast.FloorDiv: operator.floordiv, ast.USub: operator.neg, ast.UAdd: operator.pos,
@@ -156,7 +157,7 @@ class Effects:
 
     def _compute(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
         told = [v for _, v in walk_values(arguments)]
-        sums = [v for v in told if isinstance(v, str) and re.fullmatch(r"[\d\s.+*/()%-]*[+*/%-][\d\s.+*/()%-]*", v)]
+        sums = [v for n, v in arguments.items() if isinstance(v, str) and _SUM.search(n)]
         if len(self.model.arguments(deed.tool)) > 1 and not sums:  # no sum, but a quote: more of it costs more
             usual = 5 + derive(self.shelf.seed, deed.tool, *(v for v in told if isinstance(v, str))) % 2000 / 100
             return {"result": round(usual * (1 + sum(abs(v) for v in told if is_number(v)) / 20), 2)}

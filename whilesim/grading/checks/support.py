@@ -29,6 +29,7 @@ Wrong = tuple[str, str]
 """A check and a reason."""
 
 _WORDS = re.compile(r"[^\W\d_][\w'-]+")
+_AHEAD = frozenset({"until", "days", "hours", "max", "limit", "not", "to", "if", "un"})  # what is yet to be
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +223,8 @@ class Ledger:
         on = bool(claim.senses & {"on", "add"})
         for key, value in leaves(record):
             told = _WORDS.findall(str(value).lower())[:12]
-            if not told and len(name_words(key)) == 1 and re.search("[1-9]", str(value)):
-                told = [key.lower()]  # "charged": 15.6, but not "days_until_refunded": 5
+            if not told and re.search("[1-9]", str(value)) and _AHEAD.isdisjoint(name_words(key)):
+                told = name_words(key)[-1:]  # "charged": 15.6, but not "days_until_refunded": 5
             if isinstance(value, bool):
                 if value is on and claim.nouns & stems(re.split(r"[\W_]+", key.lower())):
                     return True
