@@ -75,7 +75,9 @@ def with_value(row: Row, value: Any) -> Row:
 
 def roundtrip() -> None:
     """Print for each hostile value and format whether what was read equals what was written."""
-    row = next(r for r in play(demo_policy(), demo_tools(), 6).rows if any(m.get("tool_calls") for m in r.messages))
+    row = next(
+        r for r in play(demo_policy(), demo_tools(), 6).kept.rows if any(m.get("tool_calls") for m in r.messages)
+    )
     print(f"{'':<26}" + "".join(f"{name:>12}" for name in FORMATS))
     for name, value in HOSTILE.items():
         made = with_value(row, value)
