@@ -370,3 +370,11 @@ def test_verdicts_on_conversations_that_are_gone_are_not_taken_for_the_new_ones(
     begin("Hello.").grade(judge=honest())
     (tmp_path / "rows.jsonl").unlink()
     assert not begin("Get lost.").graded
+
+
+def test_arguments_without_a_word_in_their_names_are_played() -> None:
+    given = {"order_id": {"type": "string"}, "€": {"type": "string", "format": "date"}, "_": {"type": "string"}}
+    shape = {"type": "object", "properties": given, "required": list(given)}
+    tools = [{"name": name, "parameters": shape} for name in ("update_order", "get_order")]
+    data = ws.simulate(tools=tools, system_prompt=POLICY, situations=6, progress=False)
+    assert not data.failed.rows

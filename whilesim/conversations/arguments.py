@@ -192,7 +192,7 @@ class Known:
         """Take a value from the customer's words: named, or of the shape that the name asks for."""
         if told := value_said(self.said, want):
             return told
-        parts = name_words(want.name)
+        parts = name_words(want.name) or [want.name]
         if parts[0] in ("first", "last") and parts[-1] == "name":
             whole = value_said(self.said, wanted("full_name", {})) or ""
             return whole.split()[0 if parts[0] == "first" else -1] if " " in whole else None

@@ -54,7 +54,7 @@ def wanted(name: str, schema: Mapping[str, Any], of: str = "") -> Wanted:
 
 @lru_cache(maxsize=8192)
 def _wanted(name: str, kind: str, told: str, options: tuple[str, ...], example: str, of: str) -> Wanted:
-    parts, role = name_words(name), role_of(name)
+    parts, role = name_words(name) or [name], role_of(name)
     if role not in _WORDS["shape_of"] and told in _WORDS["shape_of"]:
         role = told  # 'to' of format date, or email
     if kind in ("integer", "number") and not is_key(name):

@@ -142,7 +142,7 @@ class Search:
             whole = {k: v for path, v in leaves(result.data) for k in path[-1:]}
             about = key and (str(mine) in map(str, result.arguments.values()) or mine == whole.get(key))
             for name, value in whole.items() if about else ():
-                parts = name_words(name)
+                parts = name_words(name) or [name]
                 said = [*map(stem, name_words(str(value)))]
                 states = {"status", "state"} & set(parts) and any(said[: len(d)] == d for d in done)
                 if states and (len(parts) == 1 or not nouns or nouns & set(map(stem, parts)) or parts[0] in key):

@@ -77,7 +77,7 @@ def plain(name: str) -> str:
 
 def asked_for(name: str, schema: Mapping[str, Any]) -> str:
     """Name an argument as one asks a customer for it, with the choices where they are few."""
-    want, parts = wanted(name, schema), name_words(name)
+    want, parts = wanted(name, schema), name_words(name) or [name]
     if parts[0] == "new" and parts[-1] in ("id", "ids"):
         return f"the {' '.join(parts[1:-1])}{'s' if parts[-1] == 'ids' else ''} that you would like instead"
     if parts[-1] == "ids":

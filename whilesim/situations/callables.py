@@ -97,6 +97,8 @@ def _hinted(hint: Any, inside: tuple[Any, ...] = ()) -> Schema:
     from pydantic import PydanticUserError, TypeAdapter
 
     try:
+        if is_dataclass(hint) and not all(f.init for f in fields(hint)):
+            raise TypeError("pydantic takes what is not given for an argument")
         schema = dict(TypeAdapter(hint).json_schema())
     except (PydanticUserError, TypeError, AttributeError):
         schema = {"$ref": getattr(hint, "__name__", str(hint))}  # leads nowhere, and is noted as such

@@ -167,7 +167,7 @@ def _asked(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
                 fields.pop(old)
             bare = new.role in ("text", "word", "name") and not new.inner
             asked = kind.catalogue if deed.action == "create" else kind.name == "session"
-            stamp = new.role in ("date", "moment") and (happened(target) or name_words(target)[-1] in ("at", "on"))
+            stamp = new.role in ("date", "moment") and (happened(target) or name_words(target)[-1:] in (["at"], ["on"]))
             late = (bare and asked) or (deed.action == "change" and (stamp or bool(deed.after)))
             loose = (new.type == "object" and not new.inner) or target in BUNDLES  # is merged into the record
             if not loose and not target.endswith(("_to_add", "_to_remove")):
