@@ -18,7 +18,7 @@ from whilesim.conversations.intent import open_toolbox
 from whilesim.conversations.players import Context
 from whilesim.conversations.reading import read_reply
 from whilesim.conversations.rollout import Case, Stage, play
-from whilesim.conversations.said import mend, slips_of
+from whilesim.conversations.said import mend, option_said, slips_of, wanted
 from whilesim.conversations.scripted import FAULTS, ScriptedAgent
 from whilesim.conversations.scripted_customer import _LOOKS, ScriptedCustomer
 from whilesim.conversations.wording import asked_for, deed_phrase, participle
@@ -411,6 +411,8 @@ def test_a_second_request_is_answered_by_the_rule_it_is_about() -> None:
     [
         ("To help you I need the date, please.", True),
         ("Please provide the bill ID.", True),
+        ("What our rules say on this: if you provide a gift card, it must have enough balance.", False),
+        ("If it is urgent, please provide the bill ID.", True),
         ("What our rules say on this: I'm not allowed to add checked bags that you don't need.", False),
         ("Our rule on this: a full refund is possible if you need to cancel for health reasons.", False),
     ],
@@ -472,3 +474,68 @@ def test_the_parts_of_a_group_are_said_and_read_one_by_one_and_ones_own_postcode
     said = f"My zip code is 33675. {say_facts(told.items())}"
     found, missing = Known([Message(role="user", content=said)], [], [said], said).fill(LEAK)
     assert (found, missing) == ({"spot": focus.arguments["spot"]}, [])
+
+
+READERS = parse_tools(
+    [
+        {"name": "find_member", "description": "Find a member by email.", "parameters": {"type": "object", "properties": {"email": {"type": "string"}}, "required": ["email"]}},
+        GET_LOAN,
+        {"name": "renew_loan", "description": "Renew a loan.", "parameters": {"type": "object", "properties": {"loan_id": {"type": "string"}}, "required": ["loan_id"]}},
+        {"name": "list_branches", "description": "List the branches.", "parameters": {"type": "object", "properties": {}}},
+    ]
+)  # fmt: skip
+
+
+def next_step(messages: list[Message], tools: tuple[Tool, ...]) -> Message:
+    context = Context(tools=tuple(t.to_openai() for t in tools), case="s0001", seed=1, answer=lambda call: "")
+    return asyncio.run(ScriptedAgent(0.0).answer(messages, context))[0]
+
+
+@pytest.mark.parametrize(
+    ("rule", "checks"),
+    [
+        ("Verify the member's identity before you change a loan.", True),
+        ("You must first identify the member.", True),
+        ("Authenticate the user by email, even if they give a loan number.", True),
+        ("Members are already authenticated, so you must not ask who they are.", False),
+        ("Always identify the cause before you renew a loan.", False),
+        ("Verify that the loan is not overdue before you renew it.", False),
+        ("Tell the member about identity theft insurance.", False),
+        ("Never ask for proof of identity.", False),
+    ],
+)
+def test_a_rule_to_identify_is_kept_before_anything_is_looked_up_or_changed(rule: str, checks: bool) -> None:
+    messages = [Message(role="system", content=f"You work for a library.\n\n- {rule}\n")]
+    messages += [Message(role="user", content="Can you renew my loan LN4471?")]
+    step = next_step(messages, READERS)
+    asked = not step.tool_calls and "email" in (step.content or "")
+    assert asked is checks
+    if not checks:
+        return
+    messages += [step, Message(role="user", content="My email is jo.doe12@example.com.")]
+    call = next_step(messages, READERS)
+    assert [c.name for c in call.tool_calls] == ["find_member"]
+    messages += [call, Message(role="tool", content='{"member_id": "M1"}', tool_call_id=call.tool_calls[0].id)]
+    assert [c.name for c in next_step(messages, READERS).tool_calls] == ["get_loan"]
+
+
+def test_who_cannot_be_identified_is_asked_once_and_a_list_of_everything_needs_nobody() -> None:
+    messages = [Message(role="system", content="You work for a library.\n\n- You must first identify the member.\n")]
+    lists = [*messages, Message(role="user", content="Can you list the branches?")]
+    assert [c.name for c in next_step(lists, READERS).tool_calls] == ["list_branches"]
+    messages += [Message(role="user", content="Can you renew my loan LN4471?")]
+    messages += [next_step(messages, READERS), Message(role="user", content="I don't have that at hand.")]
+    assert [c.name for c in next_step(messages, READERS).tool_calls] == ["get_loan"]
+
+
+@pytest.mark.parametrize(
+    ("said", "option"),
+    [
+        ("Switch the roaming off. I was born on 1983-05-21.", "off"),
+        ("Switch the roaming off. It is on my line.", "off"),
+        ("Turn on the roaming for my line.", "on"),
+        ("I want it on, please.", "on"),
+    ],
+)
+def test_a_preposition_is_no_option(said: str, option: str) -> None:
+    assert option_said([said], wanted("status", {"enum": ["on", "off"]})) == option

@@ -66,6 +66,8 @@ class Rulebook:
 
     rules: Sequence[ToldClause]
     worth: Mapping[str, float]
+    identifies: bool
+    """Whether the agent is to check who the customer is."""
 
     @lru_cache(maxsize=4096)  # noqa: B019  rulebooks are few and live as long as the process
     def about(self, question: str) -> ToldClause | None:
@@ -101,6 +103,7 @@ def read_rules(prompt: str) -> Rulebook:
     policy = parse_policy(prompt) if prompt.strip() else None
     mute = policy is None or policy.language != "en" or _LOOKS["secret"].search(prompt)
     ours, known = bool(_LOOKS["addressed"].search(prompt)), " ".join(re.findall(r"\w+", prompt.lower()))
+    identifies = any(_LOOKS["identity"].search(c.text) for c in (policy.clauses if policy else ()))
     rules = []
     for text, handoff in _joined(policy.clauses if policy else ()):
         rule = _LOOKS["label"].sub("", text)
@@ -115,7 +118,7 @@ def read_rules(prompt: str) -> Rulebook:
         rules.append(ToldClause(handoff, on_wish, f"{about}: {told}" if told and not copied else "", said, themes))
     counts = Counter(w for rule in rules for w in rule.stems)
     worth = {w: (0.4 if w in stems("weak") else 1.0) * log(1 + len(rules) / n) for w, n in counts.items()}
-    return Rulebook(rules, worth | {"": 0.7 * log(1 + len(rules))})
+    return Rulebook(rules, worth | {"": 0.7 * log(1 + len(rules))}, identifies)
 
 
 def _joined(clauses: Sequence[Clause]) -> Iterator[tuple[str, bool]]:

@@ -25,6 +25,11 @@ SHAPES: Mapping[str, str] = {
 
 _GAP, _BACK = _WORDS["between"], _WORDS["between_back"]
 _NAMED = re.compile(rf"\b(?:{'|'.join(n for names in _WORDS['names'].values() for n in names)}){_GAP}$", re.I)
+_TURNED = "".join(rf"(?<!{v} )" for v in ("turn", "turned", "switch", "switched", "put", "set"))
+_ELSEWHERE = re.compile(
+    rf"{_TURNED}\b(?:on|off|in|out|up|down) (?=\d|(?:the|my|your|our|an?|this|that|it|behalf|hold)\b)", re.I
+)
+"""'on' before a date or a thing: no option."""
 _KEYS = frozenset({"id", "ids", "number", "numbers", "uuid", "code", "key", "ref", "reference"})
 _LIGHT = (_KEYS - {"uuid", "ref", "reference"}) | {"new", "old", "current", "no", "target", "on", "at"}
 
@@ -117,7 +122,7 @@ def option_said(texts: Sequence[str], want: Wanted) -> str | None:
     """Return the one of some fixed options that the customer named or paraphrased."""
     named = value_said(texts, Wanted(want.name, "word", want.phrase, want.new)) or ""
     for text in (named, *reversed(texts)):
-        flat = f" {' '.join(name_words(text))} "
+        flat = f" {' '.join(name_words(_ELSEWHERE.sub('', text)))} "
         hits = [o for o in want.options if f" {' '.join(name_words(o))} " in flat]
         if hits:
             return max(hits, key=len)

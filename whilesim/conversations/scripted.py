@@ -103,6 +103,8 @@ class _Step:
         """Fill the tool's arguments, by reading and asking, then ask for a go-ahead and call."""
         if tool.effect == "handoff":
             return self._hand_off("The customer asks for a person.")
+        if step := self._identify(tool):
+            return step
         arguments, missing = self.known.fill(tool)
         keys = [m for m in missing if is_key(m)]
         writes = tool.effect == "write"
@@ -128,6 +130,19 @@ class _Step:
         if writes and self.fault == "claimed_action_without_call" and self._is_undone(tool):
             return self._lie("claimed_action_without_call", tool, arguments)
         return self.call(tool, arguments)
+
+    def _identify(self, tool: Tool) -> Message | None:
+        """Where a rule wants the customer identified, look the customer up before anything else, or ask by what."""
+        proofs = self.search.proofs() if read_rules(self.prompt).identifies else []
+        keyed = tool.effect == "write" or any(map(is_key, tool.parameters.get("required", ())))
+        if tool.effect == "compute" or tool in proofs or not keyed or self.search.shown(proofs):
+            return None
+        for proof in proofs:
+            arguments, lacking = self.known.fill(proof)
+            if not lacking and not self.search.called(proof.name, arguments):
+                return self.call(proof, arguments)
+        ways = [listed([f"the {plain(a)}" for a in p.parameters["required"]]) for p in proofs[:3]]
+        return self.say("ask_who", ways=", or ".join(ways)) if ways and not self._times("ask_who") else None
 
     def _settle_on(self, tool: Tool, key: str, value: Any) -> Message | None:
         """Where several records might be meant, read them, and ask which one where none stands out."""

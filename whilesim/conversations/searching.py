@@ -98,20 +98,34 @@ class Search:
 
     def ways_in(self, tool: Tool) -> list[str]:
         """Name what else a customer can be found by: what the reads take that are about customers."""
-        found: list[str] = []
-        for other in self.tools.values():
-            required = other.parameters.get("required", ())
-            if other.effect == "read" and other.name != tool.name and required and not self.known.fill(other)[0]:
-                shapes = {"name" if _is_party(a) else wanted(a, {}).shape for a in required}
-                if shapes <= {*_PERSONAL, "zip", "date"} and shapes & set(_PERSONAL):
-                    found.append(listed([f"the {plain(a)}" for a in required]))
-        return list(dict.fromkeys(found))[:3]
+        others = (o for o in self.about_customers() if o.name != tool.name and not self.known.fill(o)[0])
+        return list(dict.fromkeys(listed([f"the {plain(a)}" for a in o.parameters["required"]]) for o in others))[:3]
+
+    def about_customers(self) -> list[Tool]:
+        """Return the reads that find a customer by what a customer knows."""
+        found = []
+        for tool in self.tools.values():
+            required = tool.parameters.get("required", ()) if tool.effect == "read" else ()
+            shapes = {"name" if _is_party(a) else wanted(a, {}).shape for a in required}
+            if shapes <= {*_PERSONAL, "zip", "date"} and shapes & set(_PERSONAL):
+                found.append(tool)
+        return found
+
+    def proofs(self) -> list[Tool]:
+        """Return the reads that show who a customer is: by more than a key, or else a customer's record."""
+        found = self.about_customers()
+        personal = [t for t in found if not all(map(_is_party, t.parameters["required"]))]
+        return personal or [t for t in found if _nouns(t) & set(map(stem, PARTIES))]
 
     def identified(self) -> bool:
         """Say whether it was read who the customer is."""
         found = self.known.read
         names = [*(k for r in found for k in r.arguments), *(p[-1] for r in found for p, _ in leaves(r.data) if p)]
         return any(map(_is_party, names))
+
+    def shown(self, tools: Sequence[Tool]) -> bool:
+        """Say whether one of some tools has answered."""
+        return bool({r.call.name for r in self.known.read} & {t.name for t in tools})
 
     def verified(self, call: Result) -> bool:
         """Say whether anything was read since a call."""
