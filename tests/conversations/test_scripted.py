@@ -21,7 +21,7 @@ from whilesim.conversations.rollout import Case, Stage, play
 from whilesim.conversations.said import mend, option_said, slips_of, wanted
 from whilesim.conversations.scripted import FAULTS, ScriptedAgent
 from whilesim.conversations.scripted_customer import _LOOKS, ScriptedCustomer
-from whilesim.conversations.wording import asked_for, deed_phrase, participle
+from whilesim.conversations.wording import asked_for, deed_phrase, participle, plain
 from whilesim.core.jsontext import dumps, loads
 from whilesim.core.templates import load_words
 from whilesim.situations.axes import Situation
@@ -539,3 +539,7 @@ def test_who_cannot_be_identified_is_asked_once_and_a_list_of_everything_needs_n
 )
 def test_a_preposition_is_no_option(said: str, option: str) -> None:
     assert option_said([said], wanted("status", {"enum": ["on", "off"]})) == option
+
+
+def test_no_word_is_said_twice_in_an_arguments_name() -> None:
+    assert [plain(n) for n in ("zip_code", "new_zip_code", "zip")] == ["zip code", "new zip code", "zip code"]

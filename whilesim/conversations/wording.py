@@ -72,7 +72,8 @@ def target_key(tool: Tool, arguments: Mapping[str, Any]) -> str:
 def plain(name: str) -> str:
     """Return an argument's name in plain words: ``new_plan_id`` is new plan ID, ``address2`` apartment."""
     said: Mapping[str, str] = load_words("scripted_reading")["spoken"]
-    return said.get(name) or " ".join("ID" if w == "id" else said.get(w, w) for w in name_words(name))
+    told = said.get(name) or " ".join("ID" if w == "id" else said.get(w, w) for w in name_words(name))
+    return re.sub(r"\b(\w+) \1\b", r"\1", told)  # not 'zip code code'
 
 
 def asked_for(name: str, schema: Mapping[str, Any]) -> str:
