@@ -21,7 +21,7 @@ from whilesim.conversations.rollout import Case, Stage, play
 from whilesim.conversations.said import mend, option_said, slips_of, wanted
 from whilesim.conversations.scripted import FAULTS, ScriptedAgent
 from whilesim.conversations.scripted_customer import _LOOKS, ScriptedCustomer
-from whilesim.conversations.wording import asked_for, deed_phrase, participle, plain
+from whilesim.conversations.wording import asked_for, deed_phrase, participle, plain, spoken
 from whilesim.core.jsontext import dumps, loads
 from whilesim.core.templates import load_words
 from whilesim.situations.axes import Situation
@@ -543,3 +543,9 @@ def test_a_preposition_is_no_option(said: str, option: str) -> None:
 
 def test_no_word_is_said_twice_in_an_arguments_name() -> None:
     assert [plain(n) for n in ("zip_code", "new_zip_code", "zip")] == ["zip code", "new zip code", "zip code"]
+
+
+def test_an_option_is_said_in_words_and_an_identifier_as_it_is() -> None:
+    assert spoken("one_way", "flight_type") == "one way"
+    assert spoken({"cabin": "basic_economy", "user_id": "mia_li"}) == "cabin basic economy, user ID mia_li"
+    assert [spoken(v, "note") for v in (True, None, "a_b1", ["x"])] == ["yes", "none", "a_b1", "x"]

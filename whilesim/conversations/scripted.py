@@ -199,6 +199,7 @@ class _Step:
     def say(self, kind: str, **values: str) -> Message:
         """Say one of the phrases of a kind."""
         text = pick(self.phrases[kind], self.context.seed, kind, len(self.messages)).format(**values)
+        text = re.sub(r"(?<![.])[.][.]$", ".", text)  # what was looked up may be a sentence
         return Message(role="assistant", content=_cap(text))
 
     def _times(self, kind: str) -> int:
@@ -222,7 +223,7 @@ class _Step:
 
     def _confirm(self, tool: Tool, arguments: Mapping[str, Any]) -> Message:
         deed = deed_phrase(tool, arguments)[0]
-        quoted = {k: f'"{v}"' if wanted(k, {}).shape == "text" else spoken(v) for k, v in arguments.items()}
+        quoted = {k: f'"{v}"' if wanted(k, {}).shape == "text" else spoken(v, k) for k, v in arguments.items()}
         details = [f"{plain(k)} {v}" for k, v in quoted.items() if v not in deed and len(v.split()) < 7]
         told = shorten(", ".join(details), 220)
         return self.say("confirm" if details else "confirm_bare", deed=deed, details=told)

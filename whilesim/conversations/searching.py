@@ -93,7 +93,7 @@ class Search:
             known = list(leaves(old))
             new = [(p, v) for p, v in leaves(after.data) if (p, v) not in known and p and not _STAMPS.search(p[-1])]
             if new:
-                return ", ".join(f"{plain(p[-1])} {spoken(v)}" for p, v in new[:3])
+                return ", ".join(f"{plain(p[-1])} {spoken(v, p[-1])}" for p, v in new[:3])
         return ""
 
     def ways_in(self, tool: Tool) -> list[str]:
@@ -160,9 +160,9 @@ class Search:
                 said = [*map(stem, name_words(str(value)))]
                 states = {"status", "state"} & set(parts) and any(said[: len(d)] == d for d in done)
                 if states and (len(parts) == 1 or not nouns or nouns & set(map(stem, parts)) or parts[0] in key):
-                    return f"{plain(name)} {spoken(value)}"
+                    return f"{plain(name)} {spoken(value, name)}"
             if about and bare and all(str(whole.get(k)) == str(v) for k, v in bare.items()):
-                return ", ".join(f"{plain(k)} {spoken(v)}" for k, v in bare.items())
+                return ", ".join(f"{plain(k)} {spoken(v, k)}" for k, v in bare.items())
         return ""
 
     def _open_reads(self, tool: Tool) -> Iterator[Read]:
@@ -191,7 +191,7 @@ def facts_of(data: Any, request: str, known: Known) -> str:
     for path, value in leaves(data):
         dull = not path or isinstance(value, bool) or value in (None, "") or path[-1].endswith("_at") or "notes" in path
         if not dull:
-            seen.setdefault(plain(path[-1]), spoken(value))
+            seen.setdefault(plain(path[-1]), spoken(value, path[-1]))
     heard = set(words(request))
     first = sorted(seen, key=lambda k: -len(heard & set(words(k))))
     return ", ".join(f"{k} {seen[k]}" for k in first[:5])

@@ -88,12 +88,14 @@ def asked_for(name: str, schema: Mapping[str, Any]) -> str:
     return f'the "{plain(name)}"{kind}' if kind else f"the {plain(name)}{choices}"
 
 
-def spoken(value: Any) -> str:
-    """Return a value as people say it."""
+def spoken(value: Any, name: str = "id") -> str:
+    """Return a value as people say it: ``one_way`` is one way, where its name is not that of an identifier."""
+    if not is_key(name) and re.fullmatch(r"[a-z]+(?:_[a-z]+)+", str(value)):
+        return str(value).replace("_", " ")
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return ", ".join(f"{plain(str(k))} {spoken(v)}" for k, v in value.items())
+        return ", ".join(f"{plain(str(k))} {spoken(v, str(k))}" for k, v in value.items())
     if isinstance(value, (list, tuple)):
         return listed([spoken(v) for v in value]) or "none"
     return "none" if value is None else str(value)
