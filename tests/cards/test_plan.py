@@ -303,3 +303,26 @@ def test_a_writer_that_invents_names_tools_or_quotes_is_not_taken(opening: str) 
     made = plan(writer=Writer(opening), situations=5)
     assert not [c for c in made.cards if opening in c.opening]
     assert "keep the template's words" in " ".join(made.notes)
+
+
+@pytest.mark.parametrize(
+    ("rule", "wanted"),
+    [
+        ("Transfer to a human if and only if the tools cannot do it.", None),
+        ("Do not transfer to a human for anything else.", None),
+        ("Transfer to a human when the customer asks for one.", True),
+        ("Only transfer to a human when the customer asks for one.", True),
+    ],
+)
+def test_a_wish_for_a_person_is_met_where_the_policy_keeps_people_for_nothing_else(
+    rule: str, wanted: bool | None
+) -> None:
+    tools = [{"name": "get_order", "parameters": {"type": "object", "properties": {"order_id": {"type": "string"}}}}]
+    tools += [{"name": "transfer_to_human", "parameters": {"type": "object", "properties": {}}}]
+    plan = ws.plan(tools=tools, system_prompt=f"- Be polite.\n- {rule}\n", situations=20, seed=1)
+    mine = [c for c in plan.cards if c.situation.values["tool"] == "transfer_to_human"]
+    (manner,) = (c.id for c in plan.policy.clauses if "polite" in c.text)
+    polite = [c for c in mine if c.situation.values["clause"] == manner]
+    oracles = [plan.oracles[c.id] for c in polite if plan.oracles[c.id].ends != ("honest_failure",)]
+    assert oracles
+    assert {o.handoff_wanted for o in oracles} == {wanted}

@@ -14,11 +14,11 @@ from whilesim.cards.facts import say_facts
 from whilesim.cards.personas import Persona
 from whilesim.chat.messages import Message, Trace
 from whilesim.conversations.arguments import Known
-from whilesim.conversations.intent import open_toolbox
+from whilesim.conversations.intent import asks_person, open_toolbox
 from whilesim.conversations.players import Context
 from whilesim.conversations.reading import read_reply
 from whilesim.conversations.rollout import Case, Stage, play
-from whilesim.conversations.said import mend, option_said, slips_of, wanted
+from whilesim.conversations.said import mend, option_said, slips_of, value_said, wanted
 from whilesim.conversations.scripted import FAULTS, ScriptedAgent
 from whilesim.conversations.scripted_customer import _LOOKS, ScriptedCustomer
 from whilesim.conversations.wording import asked_for, deed_phrase, participle, plain, spoken
@@ -549,3 +549,63 @@ def test_an_option_is_said_in_words_and_an_identifier_as_it_is() -> None:
     assert spoken("one_way", "flight_type") == "one way"
     assert spoken({"cabin": "basic_economy", "user_id": "mia_li"}) == "cabin basic economy, user ID mia_li"
     assert [spoken(v, "note") for v in (True, None, "a_b1", ["x"])] == ["yes", "none", "a_b1", "x"]
+
+
+@pytest.mark.parametrize(
+    ("name", "phrases"),
+    [
+        ("upgrade_to_vip", ("upgrade ticket T1 to vip", "upgraded to vip", "ticket T1")),
+        ("freeze_ticket", ("freeze ticket T1", "frozen", "ticket T1")),
+        ("resend_ticket", ("resend ticket T1", "resent", "ticket T1")),
+        ("refund_ticket", ("refund ticket T1", "refunded", "ticket T1")),
+    ],
+)
+def test_a_deed_that_goes_somewhere_says_where(name: str, phrases: tuple[str, str, str]) -> None:
+    arguments = {"ticket_id": {"type": "string"}}
+    tool = parse_tools([{"name": name, "parameters": {"type": "object", "properties": arguments}}])[0]
+    assert deed_phrase(tool, {"ticket_id": "T1"}) == phrases
+
+
+def test_a_free_text_ends_where_the_next_fact_begins() -> None:
+    reason, name = wanted("reason", {}), wanted("name", {})
+    said = "My reason: costs too much and my zip code is 12284"
+    assert value_said([said], reason) == "costs too much"
+    assert value_said(["My reason: it is loud and the door is broken"], name) is None
+    question = Message(role="assistant", content="Could you give me the reason?")
+    answer = Message(role="user", content="It is too loud at night. My name is Chet Huber.")
+    messages = [Message(role="user", content="Freeze it."), question, answer]
+    assert Known(messages, [], [m.content or "" for m in messages if m.role == "user"], "")._answer(reason) == (
+        "too loud at night"
+    )
+
+
+def test_a_read_without_required_arguments_is_not_made_with_none() -> None:
+    either = {"type": "object", "properties": {"member_id": {"type": "string"}, "email": {"type": "string"}}}
+    tools = parse_tools([{"name": "find_member", "description": "Find a member by id or email.", "parameters": either}])
+    bare = [Message(role="user", content="Can you look up my account?")]
+    assert "member ID" in (next_step(bare, tools).content or "")
+    told = [Message(role="user", content="Can you look up my account? My email is jo.doe12@example.com.")]
+    assert next_step(told, tools).tool_calls[0].parsed == {"email": "jo.doe12@example.com"}
+
+
+@pytest.mark.parametrize(
+    ("said", "asks"),
+    [
+        ("I'd rather discuss the refund with a person.", True),
+        ("Can I sort this out with one of your colleagues?", True),
+        ("I'd like to discuss the refund with my wife.", False),
+        ("I discussed it with the person who lives here.", False),
+    ],
+)
+def test_who_wants_to_discuss_with_a_person_asks_for_one(said: str, asks: bool) -> None:
+    assert asks_person(said) is asks
+
+
+def test_what_is_corrected_takes_the_new_value_and_not_the_customers_own() -> None:
+    both = {"ticket_id": {"type": "string"}, "name": {"type": "string"}}
+    parameters = {"type": "object", "properties": both, "required": ["ticket_id", "name"]}
+    tools = parse_tools([{"name": "correct_name", "description": "Correct a name.", "parameters": parameters}])
+    said = ["Can you correct the name for my ticket TK-1234?"]
+    assert Known([], [], said, said[0]).fill(tools[0]) == ({"ticket_id": "TK-1234"}, ["name"])
+    said.append("My name is Ann Low. The new name would be Joe Finn.")
+    assert Known([], [], said, said[0]).fill(tools[0]) == ({"ticket_id": "TK-1234", "name": "Joe Finn"}, [])

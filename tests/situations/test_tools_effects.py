@@ -133,3 +133,26 @@ def test_a_tool_that_takes_only_numbers_and_says_nothing_else_computes():
 def test_a_tool_that_asks_the_customer_reads_nothing():
     (tool,) = parse_tools([{"name": "request_photos", "description": "Ask the guest for photos. Sends a link."}])
     assert tool.effect == "write"
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "arguments", "effect"),
+    [
+        ("transfer_ticket", "Transfer a ticket to another person.", ["ticket_id"], "write"),
+        ("transfer_booking", "Transfer a booking to someone else.", ["booking_id", "name"], "write"),
+        ("assign_ticket", "Transfer a ticket to a person.", ["ticket_id", "recipient_email"], "write"),
+        ("transfer_ticket", "Transfer the ticket to another agent.", ["ticket_id"], "handoff"),
+        ("transfer_ticket", "Transfer the ticket to another department.", ["ticket_id"], "handoff"),
+        ("transfer_conversation", "Transfer the conversation to another person.", ["summary"], "handoff"),
+        ("transfer_call", "Transfer to a specialist.", ["recipient"], "handoff"),
+        ("list_for_resale", "List a ticket for resale.", ["ticket_id"], "write"),
+        ("list_for_user", "List the orders of a user.", ["user_id"], "read"),
+        ("list_orders", "List orders.", [], "read"),
+    ],
+)
+def test_what_is_given_to_somebody_else_is_no_hand_off(
+    name: str, description: str, arguments: list[str], effect: str
+) -> None:
+    properties = {argument: {"type": "string"} for argument in arguments}
+    parameters = {"type": "object", "properties": properties, "required": arguments}
+    assert parse_tools([{"name": name, "description": description, "parameters": parameters}])[0].effect == effect

@@ -30,7 +30,11 @@ def deed(tool: Tool, focus: Focus) -> str:
         return f"work out {listed(sums[:2])}"
     if tool.effect == "read" and focus.object == "my account":
         return f"look up {thing(tool, focus)}"
-    told, verb, name = _described(tool.description), _verb_of(tool, focus), name_words(tool.name)
+    told, verb, name = (
+        _described(tool.description, tool.effect == "write"),
+        _verb_of(tool, focus),
+        name_words(tool.name),
+    )
     links = [w for w, to in pairwise(name) if w in ("for", "to", "from") and to not in word_set("parties")]
     named = verb[0] in name and not links and verb[0] not in ("post", "put", "patch", "manage", "handle", "process")
     if told and (not named or (tool.effect == "read" and (not focus.kind or verb[0] in ("search", "find", "list")))):
@@ -88,7 +92,7 @@ def _written(tool: Tool, focus: Focus, verb: Sequence[str]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _described(description: str) -> str:
+def _described(description: str, writes: bool) -> str:
     """Return the deed that a description opens with, or nothing: 'search for direct flights'."""
     frames = load_words("cards_en")
     text = re.sub(frames["before_description"], "", description.strip(), flags=re.I | re.S)
@@ -103,7 +107,8 @@ def _described(description: str) -> str:
         r"(?:an?|the|my|your|all|any|some|for|to|up|whether|if|in|on|with|how|what|this|its|their)\b", rest, re.I
     )
     rest = f"the {rest}" if bare else rest
-    return as_me(f"{frames['say_instead'].get(verb, verb)} {lowered(rest)}")
+    said = verb if writes else frames["say_instead"].get(verb, verb)  # a ticket that is listed for sale is not told
+    return as_me(f"{said} {lowered(rest)}")
 
 
 def _object_words(tool: Tool, verb: Sequence[str]) -> list[str]:

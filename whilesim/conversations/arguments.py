@@ -24,6 +24,7 @@ _OF_RECORDS = ("money", "email", "phone", "full_name", "first_name", "last_name"
 """What a write takes from records as they are; any other value is the customer's to say."""
 _PLACES = ("street", "unit", "city", "state", "country", "zip")
 _NEW_PLACE = re.compile(r"\bnew (?:street|apartment|city|state|country|zip|address)")
+_BESIDE = re.compile(r"(?:my|the) [\w ]{2,30}? (?:is|are|would be) |you can reach me|i was born", re.I)
 _BY_SHAPE = ("email", "phone", "sum", "url")
 
 
@@ -74,6 +75,15 @@ class Known:
         if tool.effect == "handoff":  # what a person is told is the request itself
             texts = {n: p for n in wants if (p := schema["properties"].get(n, {})).get("type", "string") == "string"}
             found |= {n: self._for_a_person(part) for n, part in texts.items() if n not in found}
+        keys = [n for n in schema.get("properties", {}) if is_key(n) or role_of(n) in _OF_RECORDS]
+        if (
+            tool.effect == "read"
+            and not wants
+            and not found
+            and keys
+            and not {"list", "search"} & set(name_words(tool.name))
+        ):
+            wants = keys[:1]  # everybody's records are nobody's answer
         return found, [name for name in wants if name not in found]
 
     def _for_a_person(self, part: Mapping[str, Any]) -> str:
@@ -87,7 +97,8 @@ class Known:
         if ways := [w for w in part.get("oneOf") or part.get("anyOf") or () if w.get("type") == "object"]:
             return next((found for way in ways if (found := self.find(name, way, tool)) is not None), None)
         want = wanted(name, part, split_name(tool)[1])
-        if tool.effect == "write" and role_of(name) in _PLACES and _NEW_PLACE.search(self.heard):
+        told_new = role_of(name) in _PLACES and _NEW_PLACE.search(self.heard)
+        if tool.effect == "write" and (told_new or name in split_name(tool)[1].split()):
             want = replace(want, new=True)  # the old address is no part of the new one
         types = part.get("type", "string")
         kind = next((t for t in types if t != "null"), "string") if isinstance(types, list) else types
@@ -166,6 +177,8 @@ class Known:
                 opening = r"(?i)^(?:\W*(?:sure|of course|here you go|that would be|it's|it is|okay)\b)+\W*"
                 said = re.sub(opening, "", answer.content or "")
                 hidden = re.search(r"\b(?:don't|do not|no idea|can't|not sure)\b", said, re.I)
+                told = [s for s in re.split(r"(?<=[.!?])\s+", said) if not _BESIDE.match(s)]
+                said = " ".join(told) or said  # what else the customer gave is no part of it
                 return None if hidden or not said else shorten(said.rstrip(".!"), 120)
         return None
 

@@ -53,7 +53,7 @@ def wanted(name: str, schema: Mapping[str, Any], of: str = "") -> Wanted:
     """Read from an argument's name and schema how a customer's words name it; ``of`` is what a bare name is of."""
     told = describe_field(name, schema, "")
     party = not of or of.split()[0] in load_words("world_nouns")["party"]
-    bare = name in ("name", "key", "id", "code") and not party
+    bare = name in ("name", "key", "id", "code") and not party and name not in of.split()  # 'correct_name'
     return _wanted(name, told.type, told.role, told.options, told.example, of if bare else "")
 
 

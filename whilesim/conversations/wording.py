@@ -16,6 +16,8 @@ from whilesim.world.verbs import spoken_verb
 
 PARTIES = ("customer", "user", "client", "member", "patient", "guest", "subscriber", "profile", "account")
 """Words for whoever has an account."""
+_LEADS = ("to ", "for ", "from ", "as ", "into ", "with ")
+"""A name's object that begins with one of these says where a thing goes: ``upgrade_to_vip``."""
 _LINKS = ("from", "to", "on", "at", "by", "until", "since", "after", "before")
 """A name that ends in one of these says of what it is a date or an address, not that it is one."""
 
@@ -25,8 +27,10 @@ def participle(verb: str) -> str:
     head, _, particle = verb.partition(" ")
     if particle:
         return f"{participle(head)} {particle}"
-    if irregular := load_words("scripted_reading")["participles"].get(verb):
-        return str(irregular)
+    known: Mapping[str, str] = load_words("scripted_reading")["participles"]
+    again = next((p for p in ("re", "un", "over") if verb.removeprefix(p) in known and verb.startswith(p)), "")
+    if irregular := known.get(verb) or (again and again + known[verb.removeprefix(again)]):
+        return irregular
     if re.search(r"[^aeiou]y$", verb):
         return verb[:-1] + "ied"
     doubled = verb[-1] if re.fullmatch(r"[^aeiou]*[aeiou][bdgmnprt]", verb) else ""
@@ -44,15 +48,14 @@ def deed_phrase(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str, str
     """Return what a call does as (phrase, participle, object): cancel order W1, cancelled, order W1."""
     verb, noun = split_name(tool)
     named = target_key(tool, arguments)
+    kind = " ".join(w for w in name_words(named) if w not in ("id", "ids", "number", "new", "old"))
+    if kind and describes(noun):
+        noun = f"as {noun}"
+    if noun.startswith(_LEADS):
+        thing = f"{kind} {arguments[named]}" if kind else "it"
+        return f"{verb} {thing} {noun}", f"{participle(verb)} {noun}", thing
     thing = f"the {noun}" if noun else "your request"
     if named:
-        kind = " ".join(w for w in name_words(named) if w not in ("id", "ids", "number", "new", "old"))
-        if kind and describes(noun):
-            return (
-                f"{verb} {kind} {arguments[named]} as {noun}",
-                f"{participle(verb)} as {noun}",
-                f"{kind} {arguments[named]}",
-            )
         last = noun.split()[-1:] or [""]
         apart = kind and last[0].rstrip("s") not in kind
         thing = f"the {noun} for {kind} {arguments[named]}" if apart and noun else f"{noun or kind} {arguments[named]}"

@@ -132,12 +132,18 @@ def _handoff_name(case: _Case) -> _Found:
     if _pattern("handoff_foreign").search(f"{case.draft.name} {case.text[:80]}"):
         return "handoff", "words for handing over to a person"
     looked_at = _verbs().get(words[0] if words else "") == "read" and words[0] not in _words("handing")
-    if looked_at or not _words("tails").isdisjoint(words[-1:]):
+    if looked_at or not _words("tails").isdisjoint(words[-1:]) or _given_away(case):
         return None
     match = _pattern("handoff_name").search("_".join(words)[:200])
     if match and match["alone"]:
         return "handoff", "the name says hand-off"
     return ("handoff", f"{match[0].split('_')[0]!r} and a person in the name") if match else None
+
+
+def _given_away(case: _Case) -> bool:
+    """Say whether the arguments name who gets something: a ticket for a friend is no conversation."""
+    names = [name_words(name)[:1] for name in case.draft.parameters["properties"]]
+    return case.keyed and any(_words("receivers").intersection(first) for first in names)
 
 
 def _hint(case: _Case) -> _Found:
@@ -151,7 +157,7 @@ def _hint(case: _Case) -> _Found:
 
 def _handoff_text(case: _Case) -> _Found:
     sentence = re.split(r"[.!?]\s|\n", case.text, maxsplit=1)[0]
-    if _pattern("handoff").match(sentence) and not _pattern("not_handoff").search(sentence):
+    if _pattern("handoff").match(sentence) and not _pattern("not_handoff").search(sentence) and not _given_away(case):
         return "handoff", "the description starts with handing over to a person"
     return ("handoff", "the description says who takes over") if _pattern("takeover").search(case.text) else None
 

@@ -92,6 +92,9 @@ def build_oracle(
     reads = tuple(t.name for t in tools if t.effect in ("read", "compute"))
     if oracle.handoff_wanted and "honest_failure" in oracle.ends and _fails_otherwise(clauses):
         oracle = replace(oracle, handoff_wanted=None, why=oracle.why.replace(" and hands over", ""))
+    if oracle.handoff_wanted and focus.tool in handoffs and _asks_more(clauses):
+        ends: tuple[End, ...] = ("handed_off", "refused", "resolved")
+        oracle = replace(oracle, must_call=(), ends=ends, handoff_wanted=None, open=(_why("reserved"),))
     oracle = replace(oracle, may_call=(*reads, *(handoffs if oracle.handoff_wanted is not False else ())))
     clause = None if applies == "no" else clause
     mine = [c for c in dict.fromkeys((*clauses, *([clause] if clause else ()))) if _bears_on(c, focus, tools)]
@@ -248,6 +251,11 @@ def _fails_otherwise(clauses: Sequence[Clause]) -> bool:
     said = [" ".join(c.text.lower() for c in clauses[i : i + 2] if c.span[0] - clauses[i].span[1] <= 3) for i in told]
     person = any(clauses[i].kind == "handoff" for i in told) or any(re.search(_WORDS["person_named"], t) for t in said)
     return not person and any(re.search(_WORDS["instead"], t) for t in said)
+
+
+def _asks_more(clauses: Sequence[Clause]) -> bool:
+    """Say whether the policy keeps people for certain cases, so that a wish for one is not enough."""
+    return any(re.search(_WORDS["only_for"], c.text, re.IGNORECASE) for c in clauses)
 
 
 def _stops_all(clause: Clause, clauses: Sequence[Clause]) -> bool:
