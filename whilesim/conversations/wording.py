@@ -48,11 +48,8 @@ def deed_phrase(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str, str
     if named:
         kind = " ".join(w for w in name_words(named) if w not in ("id", "ids", "number", "new", "old"))
         if kind and describes(noun):
-            return (
-                f"{verb} {kind} {arguments[named]} as {noun}",
-                f"{participle(verb)} as {noun}",
-                f"{kind} {arguments[named]}",
-            )
+            thing = f"{kind} {arguments[named]}"
+            return f"{verb} {thing} as {noun}", f"{participle(verb)} as {noun}", thing
         last = noun.split()[-1:] or [""]
         apart = kind and last[0].rstrip("s") not in kind
         thing = f"the {noun} for {kind} {arguments[named]}" if apart and noun else f"{noun or kind} {arguments[named]}"
