@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, get_args
 
 from whilesim import __version__
 from whilesim.cards.plan import Plan
 from whilesim.cards.planning import whole_number
 from whilesim.chat.endpoint import Endpoint, identify, is_client
-from whilesim.chat.messages import Failure, Message, Trace
+from whilesim.chat.messages import Failure, Message, RunStop, Trace
 from whilesim.chat.models import Chat, Model, resolve_model
 from whilesim.chat.preflight import preflight
 from whilesim.chat.replies import Replies
@@ -30,14 +30,13 @@ from whilesim.core.text import digest
 from whilesim.grading.checks.customer import check_customer
 from whilesim.grading.checks.deeds import Toolbox, open_toolbox
 from whilesim.grading.checks.run import run_checks
-from whilesim.keeping.folders import WHOLE, RowFile
+from whilesim.keeping.folders import WHOLE, RowFile, share_tools
 from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.rows import Row
 
 SCRIPTED = "scripted"
-_AT_HAND = 1000  # rows held as values: about 80 MB
 DEADLINE = 1800.0
-"""Seconds for one conversation; the engine cuts what does not end by itself a little later."""
+"""Seconds for one conversation; the engine cuts what does not end by itself, such as an agent that swallows its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +59,7 @@ async def play_plan(plan: Plan, cast: Cast, how: How, *, wave: int = 0) -> Seque
     """Play a plan's cards and return their rows, in card order, then rollout."""
     throttle = Throttle(concurrency=how.concurrency, budget=how.budget, deadline=DEADLINE + 5, seed=plan.seed)
     models = {role: resolve_model(model) for role, model in cast.models.items()}  # a misspelt one leaves no folder
+    desk, cases = _Desk(plan, cast, wave, open_toolbox(plan.tools)), _cases(plan, how)
     with Journal(how.run_dir, fingerprint=_fingerprint(plan, cast, how)) as journal:
         async with AsyncExitStack() as stack:  # a model that cannot be asked leaves nothing open
             replies = Replies(os.path.join(how.run_dir, "replies.sqlite")) if how.run_dir and models else None
@@ -68,7 +68,24 @@ async def play_plan(plan: Plan, cast: Cast, how: How, *, wave: int = 0) -> Seque
             chats: dict[str, Endpoint] = {}
             for role, model in models.items():
                 chats[role] = await stack.enter_async_context(Endpoint(model, throttle=throttle, replies=replies))
-            return await _play_all(_Desk(plan, cast, wave, open_toolbox(plan.tools)), chats, how, journal, throttle)
+            if any(case.id not in journal for case in cases):
+                await preflight(chats, [t.to_openai() for t in plan.tools], plan.system_prompt)
+            stage = Stage(
+                agent=seat_agent(cast.agent, chats.get("agent")),
+                customer=seat_customer(cast.customer, chats.get("customer")),
+                system_prompt=plan.system_prompt,
+                tools=plan.tools,
+                customer_tools=plan.customer_tools,
+                turns=how.turns,
+                deadline=DEADLINE,
+            )
+
+            async def work(case: Case) -> Mapping[str, Any]:
+                return desk.row(case, await play(case, stage, plan.world_for(case.card)))
+
+            told: dict[str, Any] = {"progress": how.progress, "clean": _is_clean, "lost": desk.lost}
+            await run_jobs(cases, work, journal=journal, throttle=throttle, **told)
+            return _conclude(plan, cast, how, journal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,33 +128,6 @@ async def find_cast(agent: Any, customer: Any) -> Cast:
     return cast
 
 
-async def _play_all(
-    desk: _Desk, chats: Mapping[str, Endpoint], how: How, journal: Journal, throttle: Throttle
-) -> Sequence[Row]:
-    plan, cast = desk.plan, desk.cast
-    wire = [t.to_openai() for t in plan.tools]
-    cases = _cases(plan, how)
-    if any(case.id not in journal for case in cases):
-        await preflight(chats, wire, plan.system_prompt)
-    stage = Stage(
-        agent=seat_agent(cast.agent, chats.get("agent")),
-        customer=seat_customer(cast.customer, chats.get("customer")),
-        system_prompt=plan.system_prompt,
-        tools=plan.tools,
-        customer_tools=plan.customer_tools,
-        turns=how.turns,
-        deadline=DEADLINE,
-    )
-
-    async def work(case: Case) -> Mapping[str, Any]:
-        return desk.row(case, await play(case, stage, plan.world_for(case.card)))
-
-    await run_jobs(
-        cases, work, journal=journal, throttle=throttle, progress=how.progress, clean=_is_clean, lost=desk.lost
-    )
-    return _conclude(plan, cast, how, journal, desk.made)
-
-
 def _is_clean(row: Mapping[str, Any]) -> bool:
     return not row["failure"] and not any(f["severity"] == "drop" for f in row["findings"])
 
@@ -149,24 +139,21 @@ def join_parts(plan: Plan, cast: Cast, how: How, folders: Iterable[str]) -> Sequ
             for _, row in read_lines(os.path.join(folder, "rows.jsonl")):
                 if row["id"] not in journal:
                     journal.append(row)
-        return _conclude(plan, cast, how, journal, {})
+        return _conclude(plan, cast, how, journal)
 
 
 def _cases(plan: Plan, how: How) -> list[Case]:
     return [Case(card=c, rollout=r, seed=plan.seed) for c in plan.cards for r in range(how.rollouts)]
 
 
-def _conclude(plan: Plan, cast: Cast, how: How, journal: Journal, made: Mapping[str, Row]) -> Sequence[Row]:
-    """Put the folder in order and return its rows, which stay on the disk where they are many.
-
-    ``made`` are rows that need not be read again; the journal also holds those that a refill has added.
-    """
+def _conclude(plan: Plan, cast: Cast, how: How, journal: Journal) -> Sequence[Row]:
+    """Put the folder in order and return its rows, those that a refill has added too; many stay on the disk."""
     journal.finish([case.id for case in _cases(plan, how)])
     journal.write_manifest(describe_run(plan, cast, how).model_dump(mode="json"))
     path = None if journal.folder is None or journal.problem else journal.folder / "rows.jsonl"
     if path is not None and path.stat().st_size > WHOLE:
         return RowFile.open(path)
-    return [made.get(row_id) or Row.from_json(journal.read(row_id)) for row_id in journal.ids]
+    return list(share_tools(Row.from_json(journal.read(row_id)) for row_id in journal.ids))
 
 
 def seat_agent(spec: Any, chat: Chat | None) -> Agent:
@@ -189,8 +176,6 @@ class _Desk:
     cast: Cast
     wave: int
     box: Toolbox
-    made: dict[str, Row] = field(default_factory=dict)
-    """The first rows, as values: a small run need not read its own file."""
 
     def row(self, case: Case, trace: Trace) -> dict[str, Any]:
         """Check a trace and write its row."""
@@ -208,13 +193,11 @@ class _Desk:
             findings=found,
             provenance={**self.cast.names, "writer": "templates", **made},
         )
-        if len(self.made) < _AT_HAND:
-            self.made[row.id] = row
         return row.to_json()
 
     def lost(self, case: Case, failure: Failure) -> dict[str, Any]:
         """Write the row of a conversation that had to be cut off."""
-        stop: Any = failure.reason if failure.reason in ("budget", "deadline", "interrupt") else "agent_error"
+        stop: Any = failure.reason if failure.reason in get_args(RunStop) else "agent_error"
         opening = Message(role="user", content=case.card.opening)
         said = (Message(role="system", content=self.plan.system_prompt), opening)
         return self.row(case, Trace(case=case.card.id, seed=0, messages=said, stop=stop, failure=failure))

@@ -59,8 +59,7 @@ def read_policy(path: str) -> str:
 
 def show(value: Any, text: str, *, as_json: bool) -> None:
     """Print a value: as JSON in ASCII, which no code page can spoil, or as text."""
-    told = dumps(value, indent=2) if as_json else text
-    click.echo(json.dumps(json.loads(told), indent=2) if as_json and not told.isascii() else told)
+    click.echo(json.dumps(json.loads(dumps(value)), indent=2) if as_json else text)
 
 
 def speak_plainly() -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import statistics
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,24 +32,16 @@ def demo_tools() -> list[dict[str, Any]]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """How well the checks saw one kind of planted misbehaviour."""
+def count_faults(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
+    """Hold the findings of scripted rows against what was planted in them, kind by kind.
 
-    kind: str
-    planted: int
-    found: int
-    false_alarms: int
-    """Rows without any planted misbehaviour in which the check found this kind."""
-
-
-def count_faults(rows: Sequence[Row]) -> list[Fault]:
-    """Hold the findings of scripted rows against what was planted in them."""
-    counted, clean = [], [r for r in rows if not r.planted]
+    ``false_alarms`` are rows without any planted misbehaviour in which the check found this kind.
+    """
+    counted, clean = {}, [r for r in rows if not r.planted]
     for kind in FAULTS:
         planted = [r for r in rows if any(p["kind"] == kind for p in r.planted)]
         found, alarms = (sum(any(f.check == kind for f in r.findings) for r in some) for some in (planted, clean))
-        counted.append(Fault(kind=kind, planted=len(planted), found=found, false_alarms=alarms))
+        counted[kind] = {"planted": len(planted), "found": found, "false_alarms": alarms}
     return counted
 
 
@@ -72,8 +62,7 @@ def run_demo(folder: Path, *, situations: int = 150, seed: int = 0) -> tuple[Sim
     data.report(folder / "report.html")
     data.kept.export(folder / "train.jsonl", format="trl")
     lines += ["", f"{len(data.rows)} rows, the report and a training file are in {folder}/"]
-    peak = f", {most:.0f} MB at most" if (most := _peak_memory()) else ""
-    return data, [*lines, f"  open {folder / 'report.html'}", f"{time.monotonic() - began:.1f} s{peak}"]
+    return data, [*lines, f"  open {folder / 'report.html'}", f"{time.monotonic() - began:.1f} s"]
 
 
 def _tell_plan(plan: Plan, situations: int) -> Iterator[str]:
@@ -98,15 +87,5 @@ def _tell_play(data: Simulation) -> Iterator[str]:
     stops = ", ".join(f"{n} {stop}" for stop, n in Counter(r.stop for r in data.rows).most_common())
     yield f"rollouts     {len(data.rows)} conversations, median {size:g} messages; {stops}"
     yield "planted misbehaviour and what the checks found"
-    for fault in count_faults(data.rows):
-        yield f"  {fault.kind:<28} {fault.found:>3} of {fault.planted:>3} found, {fault.false_alarms} false alarms"
-
-
-def _peak_memory() -> float | None:
-    """Return the most memory this process has held, in MB; None where the system does not say (Windows)."""
-    try:
-        import resource
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    for kind, n in count_faults(data.rows).items():
+        yield f"  {kind:<28} {n['found']:>3} of {n['planted']:>3} found, {n['false_alarms']} false alarms"

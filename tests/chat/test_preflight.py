@@ -36,7 +36,7 @@ def fly(*models, given=(), prompt="Be kind.", throttle=None, replies=None):
             for role, model in zip(("agent", "customer"), models, strict=False)
         }
         try:
-            return await preflight(chats, given, prompt)
+            await preflight(chats, given, prompt)
         finally:
             for chat in chats.values():
                 await chat.close()
@@ -50,9 +50,8 @@ def at(stub, **options):
 
 def test_each_role_is_asked_once_the_agent_with_its_own_prompt_and_tools():
     with Stub() as stub:
-        used = fly(at(stub), at(stub), given=tools(2))
+        fly(at(stub), at(stub), given=tools(2))
     agent, customer = stub.bodies
-    assert used.calls == 2
     assert [m["content"] for m in agent["messages"]] == ["Be kind.", "Say OK."]
     assert len(agent["tools"]) == 2
     assert [m["content"] for m in customer["messages"]] == ["Say OK."]

@@ -120,10 +120,6 @@ def test_reasoning_is_split_off_also_without_its_close_tag(text, content, reason
     assert (found.content, found.reasoning, found.finish) == (content, reasoning, finish)
 
 
-def test_the_raw_text_of_an_answer_cut_while_thinking_is_kept():
-    assert read(answered(content="<think>still at it")).raw == "<think>still at it"
-
-
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
 def test_a_reasoning_field_never_becomes_content(field):
     message = read(answered(content="Yes.", **{field: "hm"})).message

@@ -41,9 +41,8 @@ def jobs(count):
 
 def play(work, count=10, **options):
     journal = options.pop("journal", None) or Journal(None)
-    found = options.pop("jobs", None)
     options.setdefault("throttle", Throttle(concurrency=options.pop("concurrency", 64)))
-    return run(run_jobs(jobs(count) if found is None else found, work, journal=journal, **options)), journal
+    return run(run_jobs(jobs(count), work, journal=journal, **options)), journal
 
 
 async def quickly(job):
@@ -75,25 +74,6 @@ def test_no_more_than_the_concurrency_is_under_way():
 
     play(work, 40, concurrency=5)
     assert most == 5
-
-
-def test_jobs_are_pulled_as_others_end():
-    pulled, ahead = 0, 0
-
-    def endless():
-        nonlocal pulled
-        for i in range(100):
-            pulled += 1
-            yield Job(f"j{i}")
-
-    async def work(job):
-        nonlocal ahead
-        await asyncio.sleep(0)
-        ahead = max(ahead, pulled - int(job.id[1:]))
-        return {"id": job.id}
-
-    play(work, jobs=endless(), concurrency=4)
-    assert ahead <= 8
 
 
 def test_finished_jobs_are_not_played_again(tmp_path):
@@ -225,25 +205,6 @@ def test_a_used_up_budget_ends_the_run_and_a_larger_one_goes_on(tmp_path):
         with Journal(tmp_path) as journal:
             summary, _ = talk(stub, 30, journal=journal)
     assert (summary.ending, summary.played + summary.kept, summary.failed) == ("done", 30, 0)
-
-
-def test_a_generator_without_an_end_is_not_counted_to_its_end():
-    def endless():
-        i = 0
-        while True:
-            i += 1
-            yield Job(f"j{i}")
-
-    throttle = Throttle(concurrency=3)
-
-    async def work(job):
-        if job.id == "j30":
-            throttle.stop(ModelError("enough", reason="budget"))
-        return {"id": job.id}
-
-    summary, _ = play(work, jobs=endless(), throttle=throttle)
-    assert (summary.ending, summary.unplayed) == ("budget", None)
-    assert 30 <= summary.played < 40
 
 
 def test_a_dead_endpoint_is_an_error_with_its_causes_when_nothing_was_played():

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +132,7 @@ def test_a_run_that_ended_says_so_and_trains_nothing_more(
     assert not (out / "adapter_config.json").exists()
     AutoModelForCausalLM.from_pretrained(out)
     held = json.loads((out / "training.json").read_text())
-    assert held["recipe"] == RECIPE.to_json()
+    assert held["recipe"] == asdict(RECIPE)
     assert len(held["losses"]) == 8
 
 
@@ -145,7 +145,7 @@ def test_a_run_that_was_killed_goes_on_from_its_last_checkpoint(
     recipe, out = replace(RECIPE, steps=60), tmp_path / "out"
     code = "import sys; from whilesim.training.lora import train; from whilesim.training.recipe import Recipe; "
     code += "train(sys.argv[1], sys.argv[2], sys.argv[3], recipe=Recipe(**eval(sys.argv[4])))"
-    script = [sys.executable, "-c", code, str(tmp_path / "run"), str(tiny_model), str(out), repr(recipe.to_json())]
+    script = [sys.executable, "-c", code, str(tmp_path / "run"), str(tiny_model), str(out), repr(asdict(recipe))]
     told = out / "checkpoint-30" / "trainer_state.json"
     with subprocess.Popen(script, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         while running.poll() is None and not told.exists():

@@ -19,7 +19,7 @@ from whilesim.training.recipe import CHATML, Recipe
 
 def test_every_default_has_a_source() -> None:
     sources = Recipe.sources()
-    assert list(sources) == [field.name for field in dataclasses.fields(Recipe)] == list(Recipe().to_json())
+    assert list(sources) == [field.name for field in dataclasses.fields(Recipe)] == list(dataclasses.asdict(Recipe()))
     assert all(sources.values())
     for source in sources.values():
         assert source.startswith(("ours", "[")), source
@@ -77,7 +77,7 @@ def test_the_command_shows_the_recipe_s_defaults() -> None:
 
 def test_a_folder_with_another_training_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(lora, "find_spec", find_spec if find_spec("torch") else lambda name: True)
-    held = {"model": "org/base", "recipe": Recipe().to_json()}
+    held = {"model": "org/base", "recipe": dataclasses.asdict(Recipe())}
     (tmp_path / "training.json").write_text(json.dumps(held), encoding="utf-8")
     with pytest.raises(InputError, match=r"holds a training already\. Type resume=True"):
         lora.train("run", "org/base", tmp_path)

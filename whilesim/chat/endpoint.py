@@ -13,6 +13,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import astuple
 from typing import Any
 
 from whilesim.chat.bridge import find_price
@@ -39,7 +41,7 @@ _SOME_CALL = CallKey()
 _PROBING = 10.0  # seconds for failed attempts at a role's first call
 
 
-class Endpoint:
+class Endpoint(AbstractAsyncContextManager["Endpoint"]):
     """A model behind an address, as a ``Chat``.
 
     Args:
@@ -95,9 +97,6 @@ class Endpoint:
                 replies.put(name, raw)
             return reply
 
-    async def __aenter__(self) -> Endpoint:
-        return self
-
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
@@ -149,8 +148,7 @@ class Endpoint:
         attempt = len(reasons) - 1
         if failure.final or reasons.count("malformed_reply") >= _UNREADABLE:
             raise failure
-        names = (key.case, key.rollout, key.role, key.turn, key.sample)
-        jitter = derive(self.throttle.seed, "pause", *names, attempt) / (1 << 63)
+        jitter = derive(self.throttle.seed, "pause", *astuple(key), attempt) / (1 << 63)
         if failure.retry_after:
             return failure.retry_after * (1 + jitter / 4)
         return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0**attempt) * (0.5 + jitter / 2)

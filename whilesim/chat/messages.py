@@ -17,8 +17,9 @@ from whilesim.core.jsontext import dumps, parse_object
 from whilesim.core.keys import hide
 
 Role = Literal["system", "user", "assistant", "tool"]
-Stop = Literal["customer_done", "handed_off", "max_turns", "call_limit", "agent_error", "customer_error",
-               "deadline", "budget", "interrupt"]  # fmt: skip
+RunStop = Literal["deadline", "budget", "interrupt"]
+"""What ends a conversation that is nobody's fault in it."""
+Stop = Literal["customer_done", "handed_off", "max_turns", "call_limit", "agent_error", "customer_error", RunStop]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,11 +89,10 @@ class CallKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One model's answer: a message, what it cost, and the raw text that was read."""
+    """One model's answer: a message, and what it cost."""
 
     message: Message
     usage: Usage = Usage(calls=1)
-    raw: str = ""
 
 
 class Chat(Protocol):

@@ -14,7 +14,6 @@ from whilesim.chat.bridge import find_window
 from whilesim.chat.endpoint import PROBE, Endpoint, listed_as
 from whilesim.chat.messages import Message, to_openai
 from whilesim.chat.models import THROUGH_LITELLM, Chat, Model, Tools
-from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError, ModelError, RunError
 from whilesim.core.jsontext import dumps
 from whilesim.core.templates import load_words
@@ -23,16 +22,13 @@ _GREETING = Message(role="user", content="Say OK.")
 _LEAST = 5  # bytes of English or JSON that are one token at least; other languages take more tokens
 
 
-async def preflight(roles: Mapping[str, Chat], tools: Tools = (), system_prompt: str = "") -> Usage:
+async def preflight(roles: Mapping[str, Chat], tools: Tools = (), system_prompt: str = "") -> None:
     """Ask each role's endpoint once, so that a run that cannot work fails before it begins.
 
     Args:
         roles: Role to chat.
         tools: The agent's.
         system_prompt: The agent's.
-
-    Returns:
-        What the calls used.
 
     Raises:
         InputError: The agent has more functions than its endpoint takes, or its system prompt
@@ -43,15 +39,13 @@ async def preflight(roles: Mapping[str, Chat], tools: Tools = (), system_prompt:
     if isinstance(agent := roles.get("agent"), Endpoint):
         _check_functions(agent.model, tools)
         _check_window(agent.model, told, tools)
-    used = Usage()
     for role, chat in roles.items():
         mine = (told, tools) if role == "agent" else ([], ())
         try:
-            used += (await chat.reply([*mine[0], _GREETING], mine[1], key=PROBE)).usage
+            await chat.reply([*mine[0], _GREETING], mine[1], key=PROBE)
         except ModelError as error:
             what = "may not be asked" if error.reason == "budget" else "does not answer"
             raise RunError(f"the {role}'s model {what}, so nothing was played ({error.reason}). {error}") from error
-    return used
 
 
 def _check_functions(model: Model, tools: Tools) -> None:

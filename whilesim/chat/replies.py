@@ -16,6 +16,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable
+from dataclasses import astuple
 
 from whilesim.chat.models import CallKey
 from whilesim.core.errors import InputError
@@ -79,8 +80,7 @@ class Replies:
 
 def reply_key(request: bytes, key: CallKey) -> bytes:
     """Return the 16 bytes under which the answer to a request, given as its body, is kept."""
-    which = repr((key.case, key.rollout, key.role, key.turn, key.sample))
-    return hashlib.sha256(request + which.encode()).digest()[:16]
+    return hashlib.sha256(request + repr(astuple(key)).encode()).digest()[:16]
 
 
 def _connect(path: str | os.PathLike[str]) -> sqlite3.Connection:

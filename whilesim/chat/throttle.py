@@ -91,11 +91,6 @@ class Throttle:
         """Return the slots of an endpoint, which all models behind one address share."""
         return self._slots.setdefault(endpoint, Slots(self.concurrency))
 
-    @property
-    def causes(self) -> str:
-        """The three commonest failures so far, with their counts."""
-        return "; ".join(f"{n} x {shorten(text, 200)}" for text, n in self._causes.most_common(3))
-
     def check(self) -> float:
         """Return the seconds that a request may take at most, by the budget.
 
@@ -196,7 +191,8 @@ class Throttle:
             self.asleep -= 1
 
     def _give_up(self) -> None:
-        msg = f"no call was answered in {time.monotonic() - self._silent_since:.0f} s. Causes: {self.causes}"
+        causes = "; ".join(f"{n} x {shorten(text, 200)}" for text, n in self._causes.most_common(3))
+        msg = f"no call was answered in {time.monotonic() - self._silent_since:.0f} s. Causes: {causes}"
         self.stop(ModelError(msg, reason=self._last_reason))
 
     def _seconds_left(self) -> float:

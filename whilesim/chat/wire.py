@@ -111,9 +111,9 @@ def read_reply(raw: bytes, *, where: str, price: Price | None, action: bool = Fa
                 raise _unreadable(where, raw, answer) from error
         case _:
             raise _unreadable(where, raw, answer)
-    text, message = message.content or "", split_reasoning(message)
+    message = split_reasoning(message)
     message = read_action(message, where=where) if action else message
-    return Reply(message=message, usage=_read_usage(answer.get("usage"), price), raw=text)
+    return Reply(message=message, usage=_read_usage(answer.get("usage"), price))
 
 
 def split_reasoning(message: Message) -> Message:

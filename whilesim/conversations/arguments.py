@@ -147,9 +147,8 @@ class Known:
         return {"_".join(k.split()): v for k, v in named} | ({"details": told} if told else {})
 
     def _truth(self, want: Wanted, *, required: bool) -> bool | None:
-        apart = r"(?:n?['’]t)?\W+(?:\S+ (?:been )?)?".join(
-            map(re.escape, name_words(want.name))
-        )  # 'the deposit hasn't been paid'
+        # 'the deposit hasn't been paid'
+        apart = r"(?:n?['’]t)?\W+(?:\S+ (?:been )?)?".join(map(re.escape, name_words(want.name)))
         named = re.search(rf"(?:\S+ ){{0,2}}\b(?:{want.phrase}|{apart})\b(?:.{{0,12}})", self.heard)
         if not (named or required):
             return None

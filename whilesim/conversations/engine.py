@@ -1,8 +1,8 @@
 """Engine: many conversations at once, bounded.
 
-Conversations are pulled from an iterator as others end, so that memory does not grow with
-their number. One whose call waits after a refusal does not count as running: others take
-its place, up to eight times the concurrency.
+A conversation begins when another ends; those under way are all that is in memory. One whose
+call waits after a refusal does not count as running: others take its place, up to eight times
+the concurrency.
 
 How a run ends early:
 
@@ -21,9 +21,9 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from whilesim.chat.loop import on_interrupt
@@ -66,8 +66,8 @@ class RunSummary:
     clean: int = 0
     kept: int = 0
     """Jobs whose row the journal held already."""
-    unplayed: int | None = 0
-    """Jobs that were not begun; None when the run ended early and the jobs came from a generator."""
+    unplayed: int = 0
+    """Jobs that were not begun, because the run ended early."""
     ending: Ending = "done"
     why: str = ""
     """The words to ``ending``, with causes."""
@@ -75,7 +75,7 @@ class RunSummary:
 
 
 async def run_jobs(
-    jobs: Iterable[J],
+    jobs: Sequence[J],
     work: Callable[[J], Awaitable[Mapping[str, Any]]],
     *,
     journal: Journal,
@@ -87,7 +87,7 @@ async def run_jobs(
     """Play the jobs that the journal does not hold yet; append each row as it finishes.
 
     Args:
-        jobs: Pulled one by one; their order is the order in which they begin.
+        jobs: In the order in which they begin.
         work: Plays one job and returns its row, a mapping with the job's ``id``.
         throttle: The one that the run's endpoints share. So many jobs as its ``concurrency`` are
             under way, those asleep before another attempt not counted, each for its
@@ -105,7 +105,7 @@ async def run_jobs(
         InputError: ``work`` raised it: the run cannot work with what it was given.
     """
     run = _Run(work, journal, throttle, clean, lost)
-    bar = Progress(len(jobs) if isinstance(jobs, Sized) else None, show=progress)
+    bar = Progress(len(jobs), show=progress)
     try:
         with on_interrupt(run.interrupt):
             await run.play(jobs, bar)
@@ -122,39 +122,38 @@ async def run_jobs(
     return summary
 
 
+@dataclass(eq=False)
 class _Run(Generic[J]):
     """The state of one call of ``run_jobs``."""
 
-    def __init__(
-        self,
-        work: Callable[[J], Awaitable[Mapping[str, Any]]],
-        journal: Journal,
-        throttle: Throttle,
-        clean: Callable[[Mapping[str, Any]], bool],
-        lost: Callable[[J, Failure], Mapping[str, Any]],
-    ) -> None:
-        self.work, self.journal, self.throttle, self.clean, self.lost = work, journal, throttle, clean, lost
-        self.counts: Counter[str] = Counter()
-        self.unplayed: int | None = 0
-        self.interrupted: float | None = None
-        self.fatal: BaseException | None = None
-        self.tasks: set[asyncio.Task[None]] = set()
-        self.began = time.monotonic()
-        self._wake = asyncio.Event()
-        throttle.wake = self._wake.set
+    work: Callable[[J], Awaitable[Mapping[str, Any]]]
+    journal: Journal
+    throttle: Throttle
+    clean: Callable[[Mapping[str, Any]], bool]
+    lost: Callable[[J, Failure], Mapping[str, Any]]
+    counts: Counter[str] = field(default_factory=Counter)
+    unplayed: int = 0
+    interrupted: float | None = None
+    fatal: BaseException | None = None
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    began: float = field(default_factory=time.monotonic)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.throttle.wake = self.wake.set
 
     def interrupt(self) -> None:
         """Begin nothing new."""
         self.interrupted = time.monotonic()
-        self._wake.set()
+        self.wake.set()
 
-    async def play(self, jobs: Iterable[J], bar: Progress) -> None:
+    async def play(self, jobs: Sequence[J], bar: Progress) -> None:
         """Begin jobs while there is room, until all have ended."""
         waiting, more = iter(jobs), True
         concurrency = self.throttle.concurrency
         try:
             while True:
-                self._wake.clear()
+                self.wake.clear()
                 most = min(_MOST_ALIVE * concurrency, concurrency + self.throttle.asleep)
                 while more and not self._ending() and len(self.tasks) < most:
                     more = self._begin(waiting)
@@ -168,8 +167,7 @@ class _Run(Generic[J]):
             await asyncio.gather(*self.tasks, return_exceptions=True)
         if self.fatal is not None:
             raise self.fatal
-        if self._ending():  # a generator may have no end
-            self.unplayed = sum(j.id not in self.journal for j in waiting) if isinstance(jobs, Sized) else None
+        self.unplayed = sum(j.id not in self.journal for j in waiting)
 
     def summary(self) -> RunSummary:
         """Return what was done."""
@@ -201,12 +199,12 @@ class _Run(Generic[J]):
         self.tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.fatal = self.fatal or error
-        self._wake.set()
+        self.wake.set()
 
     async def _rest(self) -> None:
         """Wait until something happens, half a second at most; then end what does not end by itself."""
         with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), _TICK)
+            await asyncio.wait_for(self.wake.wait(), _TICK)
         self.throttle.watch()
         self.journal.sync()
         now = time.monotonic()

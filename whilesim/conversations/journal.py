@@ -15,7 +15,7 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO
@@ -31,7 +31,7 @@ PLAYED_AGAIN = frozenset({"rate_limit", "timeout", "connection", "server", "auth
 _EVERY = 0.5  # seconds between two fsyncs
 
 
-class Journal:
+class Journal(AbstractContextManager["Journal"]):
     """The rows of one run folder, with a lock against a second writer.
 
     Args:
@@ -57,9 +57,6 @@ class Journal:
         self._synced = 0.0
         if self.folder is not None:
             self._open(self.folder, fingerprint or {})
-
-    def __enter__(self) -> Journal:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

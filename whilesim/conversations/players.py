@@ -230,12 +230,11 @@ def _as_message(found: Any) -> Message:
         return found
     if isinstance(found, str):
         return Message(role="assistant", content=found)
-    dump = getattr(found, "model_dump", None)  # the openai package's own message objects
+    if callable(dump := getattr(found, "model_dump", None)):  # the openai package's own message objects
+        found = dump()
     try:
         if isinstance(found, Mapping):
             return read_message({"role": "assistant", **found})
-        if callable(dump):
-            return read_message(dump())
     except InputError as error:  # of one conversation, not of the run
         raise ModelError(f"the agent function returned {error}", reason="player") from error
     msg = f"the agent function returned {type(found).__name__}: {brief(found)}. Return text, one message "

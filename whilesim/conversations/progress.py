@@ -21,11 +21,11 @@ class Progress:
     """Shows a run's progress.
 
     Args:
-        total: How many rows there will be; None is not known.
+        total: How many rows there will be.
         show: None shows it in a terminal or notebook, and as lines elsewhere but not under CI.
     """
 
-    def __init__(self, total: int | None, *, show: bool | None = None) -> None:
+    def __init__(self, total: int, *, show: bool | None = None) -> None:
         self._bar: Any = None
         self._total, self._began = total, time.monotonic()
         self._told = self._began
@@ -45,10 +45,8 @@ class Progress:
             self._bar.update(rows - self._bar.n)
         elif self._shows and now - self._told >= _EVERY:
             self._told = now
-            of, left = "" if self._total is None else f"/{self._total}", ""
-            if self._total is not None and rows:  # before the first one nobody knows
-                left = f", about {(now - self._began) / rows * (self._total - rows) / 60:.0f} min left"
-            print(f"whilesim: {rows}{of} rows, {self._describe(clean, throttle, now)}{left}", file=sys.stderr)
+            left = f", about {(now - self._began) / rows * (self._total - rows) / 60:.0f} min left" if rows else ""
+            print(f"whilesim: {rows}/{self._total} rows, {self._describe(clean, throttle, now)}{left}", file=sys.stderr)
 
     def close(self) -> None:
         """Leave the last state on the screen."""

@@ -11,10 +11,10 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from whilesim.cards.cards import Card
-from whilesim.chat.messages import Change, CustomerCall, Failure, Message, Stop, ToolCall, Trace
+from whilesim.chat.messages import Change, CustomerCall, Failure, Message, RunStop, Stop, ToolCall, Trace
 from whilesim.conversations.players import Agent, Context, Customer
 from whilesim.core.errors import ModelError
 from whilesim.core.seeds import derive
@@ -23,8 +23,6 @@ from whilesim.world.mock import World
 
 CALL_ROUNDS = 10
 """Rounds of tool calls without a word to the customer, after which a conversation is stopped."""
-
-_RUN_REASONS: tuple[Stop, ...] = ("deadline", "budget", "interrupt")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +226,6 @@ async def play(case: Case, stage: Stage, world: World) -> Trace:
 
 
 def _stopped_by(error: ModelError, role: Literal["agent", "customer"]) -> _Stopped:
-    ended = next((r for r in _RUN_REASONS if r == error.reason), None)
+    ended: Any = error.reason if error.reason in get_args(RunStop) else None
     failure = Failure(role="run" if ended else role, reason=error.reason, message=str(error))
     return _Stopped(ended or ("agent_error" if role == "agent" else "customer_error"), failure)

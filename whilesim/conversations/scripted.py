@@ -49,17 +49,14 @@ class ScriptedAgent:
         """Take one step: a call or a word."""
         return (_Step(self, messages, context).next(),)
 
-    def fault(self, context: Context) -> str | None:
-        """Say which fault this conversation is to show, if any."""
-        return pick(FAULTS, context.seed, "which fault") if chance(self.faults, context.seed, "fault") else None
-
 
 class _Step:
     """One look at a conversation, and the next step in it."""
 
     def __init__(self, agent: ScriptedAgent, messages: Sequence[Message], context: Context) -> None:
         self.messages, self.context = messages, context
-        self.fault = None if context.planted else agent.fault(context)
+        misbehaves = not context.planted and chance(agent.faults, context.seed, "fault")
+        self.fault = pick(FAULTS, context.seed, "which fault") if misbehaves else None
         self.prompt = next((m.content or "" for m in messages if m.role == "system"), "")
         self.box = open_toolbox(dumps(list(context.tools)), self.prompt)
         self.tools = self.box.tools
@@ -81,7 +78,7 @@ class _Step:
             return self.say("handed_off")
         if self._settled():
             return self._after_settlement()
-        tool = self.box.meant(self.request) or self.box.meant(self.request, pressed=self._times("ask_intent") > 0)
+        tool = self.box.meant(self.request, pressed=self._times("ask_intent") > 0)
         if tool is None:
             return self.say("ask_intent") if self._times("ask_intent") < 2 else self._cannot()
         mine = [r for r in self.results if r.call.name == tool.name]
@@ -358,14 +355,15 @@ class _Step:
 
     def _invent(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Replace one identifier by one that nobody gave."""
+
+        def other_digit(found: re.Match[str]) -> str:
+            return str((int(found[0]) + 1 + derive(self.context.seed, "invent", found.start()) % 9) % 10)
+
         for name, value in arguments.items():
             digits = sum(c.isdigit() for c in value) if isinstance(value, str) else 0
             if not is_key(name) or digits < 3 or len(value) < 4:
                 continue
-            other = "".join(
-                str((int(c) + 1 + derive(self.context.seed, "invent", i) % 9) % 10) if c in "0123456789" else c
-                for i, c in enumerate(value)
-            )
+            other = re.sub("[0-9]", other_digit, value)
             if not any(other in (m.content or "") for m in self.messages):
                 self._plant("unsourced_identifier", other)
                 return {**arguments, name: other}

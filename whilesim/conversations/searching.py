@@ -143,15 +143,13 @@ class Search:
     def already(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """Say in which words what was read shows a write as done before it is made; empty where it does not."""
         key, nouns = target_key(tool, arguments), _nouns(tool)
-        named = {
-            k for k in arguments if k != key and nouns & set(map(stem, name_words(k)))
-        }  # the plan of 'change plan'
-        new = {k: v for k, v in arguments.items() if not is_key(k) or name_words(k)[0] == "new" or k in named}
-        new = {k: v for k, v in new.items() if wanted(k, {}).shape != "text"}
+        # the plan of 'change plan'
+        named = {k for k in arguments if k != key and nouns & set(map(stem, name_words(k)))}
+        new = {k for k in arguments if not is_key(k) or name_words(k)[0] == "new" or k in named}
         verbs, after = split_name(tool)[0].split()[:1], load_words("world_verbs")["status"]
         done = [[*map(stem, w.split())] for v in verbs for w in (v, participle(v), after.get(v, v))]
         mine = arguments.get(key)
-        bare = {k.removeprefix("new_"): v for k, v in new.items()}
+        bare = {k.removeprefix("new_"): arguments[k] for k in arguments if k in new and wanted(k, {}).shape != "text"}
         for result in (r for r in reversed(self.known.read) if self.effect(r) == "read"):
             whole = {k: v for path, v in leaves(result.data) for k in path[-1:]}
             about = key and (str(mine) in map(str, result.arguments.values()) or mine == whole.get(key))

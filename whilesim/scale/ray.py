@@ -33,7 +33,17 @@ _STARTS = 10  # times that a shard is begun again when its worker was lost
 
 
 def simulate_on_ray(
-    plan: Plan, agent: Any = SCRIPTED, *, run_dir: str | os.PathLike[str], shards: int = 8, **options: Any
+    plan: Plan,
+    agent: Any = SCRIPTED,
+    *,
+    run_dir: str | os.PathLike[str],
+    shards: int = 8,
+    customer: Any = None,
+    rollouts: int = 2,
+    turns: int = 6,
+    concurrency: int = 64,
+    budget: Budget | None = None,
+    **misspelt: Any,
 ) -> Simulation:
     """Do what ``simulate`` does, on a Ray cluster: the connected one, else one on this machine.
 
@@ -42,15 +52,16 @@ def simulate_on_ray(
         agent: As for ``simulate``.
         run_dir: Folder of the run, seen by all machines. The same call goes on where it ended.
         shards: Parts of the plan, each a task with one CPU.
-        options: ``customer``, ``rollouts``, ``turns``, ``concurrency`` and ``budget``, as for
-            ``simulate``; the last two are shared out among the shards.
+        customer, rollouts, turns: As for ``simulate``.
+        concurrency, budget: As for ``simulate``, shared out among the shards.
 
     Raises:
         InputError: Something given cannot be used; nothing was sent.
         RunError: A model does not answer, or a folder is in use.
         MissingExtra: Ray is not installed.
     """
-    customer, how = _read_options(os.path.abspath(run_dir), **options)
+    refuse_unknown("simulate_on_ray", misspelt, simulate_on_ray)
+    how = How(rollouts, turns, concurrency, budget, False, os.path.abspath(run_dir))
     if shards < 1:
         raise InputError(f"shards={shards!r} leaves nothing to play. Type a whole number from 1.")
     cast = run(find_cast(agent, customer))
@@ -59,20 +70,6 @@ def simulate_on_ray(
     known = recall(how.run_dir)
     folders = _play_shards(plan, cast, how, min(shards, max(1, len(plan.cards))))
     return as_simulation(join_parts(plan, cast, how, folders), plan, cast, how, known)
-
-
-def _read_options(
-    run_dir: str,
-    *,
-    customer: Any = None,
-    rollouts: int = 2,
-    turns: int = 6,
-    concurrency: int = 64,
-    budget: Budget | None = None,
-    **misspelt: Any,
-) -> tuple[Any, How]:
-    refuse_unknown("simulate_on_ray", misspelt, _read_options)
-    return customer, How(rollouts, turns, concurrency, budget, False, run_dir)
 
 
 def _play_shards(plan: Plan, cast: Cast, how: How, shards: int) -> list[str]:

@@ -11,14 +11,14 @@ from whilesim.shell import FOLDER, command, show
 from whilesim.training.recipe import Recipe
 
 _defaults = Recipe()
+_TEMPLATE = "Chat template: the model's own, or ours, which has tools."
 
 
 @click.command()
 @click.argument("data")
 @click.option("--model", required=True, help="Model to train: a name on the Hub, or a folder.")
 @click.option("--output", required=True, type=FOLDER, help="Folder for the adapter.")
-@click.option("--template", default=_defaults.template, type=click.Choice(["model", "chatml"]),
-              help="Chat template: the model's own, or ours, which has tools.")  # fmt: skip
+@click.option("--template", default=_defaults.template, type=click.Choice(["model", "chatml"]), help=_TEMPLATE)
 @click.option("--rank", default=_defaults.rank, help="Rank of the adapter.")
 @click.option("--learning-rate", default=_defaults.learning_rate, help="Constant.")
 @click.option("--batch", default=_defaults.batch, help="Rows that one step learns from.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -81,7 +81,7 @@ def train(
     if missing := next((name for name in NEEDED if find_spec(name) is None), None):
         raise MissingExtra(missing, "train")
     recipe, folder = recipe or Recipe(), Path(output)
-    what = {"model": model, "recipe": recipe.to_json()}
+    what = {"model": model, "recipe": asdict(recipe)}
     _refuse_another(folder, what, resume=resume)
     tokenizer = _with_template(open_tokenizer(model), recipe)
     examples = build_examples(data, Template(tokenizer), recipe)
@@ -158,19 +158,34 @@ def _trainer(model: str, tokenizer: Any, examples: Examples, recipe: Recipe, fol
     base = AutoModelForCausalLM.from_pretrained(model, dtype=torch.bfloat16 if on_card else torch.float32)
     base.generation_config.eos_token_id = tokenizer.eos_token_id
     at_once, often = recipe.at_once, max(1, min(100, recipe.steps // 2 if recipe.steps > 0 else 100))
+    adapter = LoraConfig(
+        r=recipe.rank,
+        lora_alpha=recipe.alpha,
+        lora_dropout=recipe.dropout,
+        target_modules=recipe.targets,
+        task_type="CAUSAL_LM",
+    )
     config = SFTConfig(
-        output_dir=os.fspath(folder), seed=recipe.seed, logging_steps=1, report_to="none",
-        num_train_epochs=recipe.epochs, max_steps=recipe.steps,
-        learning_rate=recipe.learning_rate, lr_scheduler_type=recipe.schedule,
-        per_device_train_batch_size=at_once, per_device_eval_batch_size=at_once,
+        output_dir=os.fspath(folder),
+        seed=recipe.seed,
+        logging_steps=1,
+        report_to="none",
+        num_train_epochs=recipe.epochs,
+        max_steps=recipe.steps,
+        learning_rate=recipe.learning_rate,
+        lr_scheduler_type=recipe.schedule,
+        per_device_train_batch_size=at_once,
+        per_device_eval_batch_size=at_once,
         gradient_accumulation_steps=recipe.batch // at_once,
         max_length=None,  # cut when tokens were made
         eval_strategy="epoch" if examples.held_out else "no",
-        save_strategy="steps", save_steps=often, save_total_limit=1,
-        gradient_checkpointing=on_card, bf16=on_card, use_cpu=not on_card,
-    )  # fmt: skip
-    adapter = LoraConfig(r=recipe.rank, lora_alpha=recipe.alpha, lora_dropout=recipe.dropout,
-                         target_modules=recipe.targets, task_type="CAUSAL_LM")  # fmt: skip
+        save_strategy="steps",
+        save_steps=often,
+        save_total_limit=1,
+        gradient_checkpointing=on_card,
+        bf16=on_card,
+        use_cpu=not on_card,
+    )
     rows = {"train_dataset": Dataset.from_list(examples.train)}
     rows |= {"eval_dataset": Dataset.from_list(examples.held_out)} if examples.held_out else {}
     return SFTTrainer(model=base, args=config, processing_class=tokenizer, peft_config=adapter, **rows)

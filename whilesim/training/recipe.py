@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,10 +54,6 @@ class Recipe:
             raise InputError(msg)
         if self.template not in ("model", "chatml"):
             raise InputError(f"there is no template {self.template!r}. Type 'model' or 'chatml'.")
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the recipe as a JSON object."""
-        return asdict(self)
 
     @classmethod
     def sources(cls) -> dict[str, str]:
