@@ -14,17 +14,10 @@ import warnings
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-_TYPES = {
-    "object": "object dict map mapping struct json",
-    "number": "number float double decimal",
-    "integer": "integer int long int32 int64",
-    "string": "string str text char bytes enum",
-    "boolean": "boolean bool",
-    "array": "array list tuple set sequence iterable",
-    "null": "null none nonetype",
-}
+from whilesim.core.templates import load_words
+
 _NAMES: dict[str, dict[str, Any]] = {
-    **{name: {"type": kind} for kind, names in _TYPES.items() for name in names.split()},
+    **{name: {"type": kind} for kind, names in load_words("ids")["types"].items() for name in names.split()},
     **{name: {"type": "string", "format": name} for name in ("date", "time", "uuid", "uri")},
     "datetime": {"type": "string", "format": "date-time"},
     **{name: {} for name in ("any", "type_unspecified")},

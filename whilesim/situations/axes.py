@@ -97,13 +97,11 @@ def default_space(
     values: dict[str, tuple[str, ...]] = {**fixed, **PLAYED}
     for name, given in (axes or {}).items():
         if name not in values and (near := _misspelt(name, values)):
-            msg = f"axes names {name!r}, which is no axis yet. Did you mean {near!r}? Else call it otherwise."
-            raise InputError(msg)
+            raise InputError(f"axes names {name!r}, which is no axis yet. Did you mean {near!r}? Else rename it.")
         if given is not None:
             values[name] = _checked(name, given, fixed.get(name))
         elif values.pop(name, None) is None:
-            msg = f"axes={{{name!r}: None}} removes an axis that is not there. Type one of {sorted(values)}."
-            raise InputError(msg)
+            raise InputError(f"axes={{{name!r}: None}} removes an axis that is not there. Type one of {[*values]}.")
     if not values.get("tool", ("removed",)):
         raise InputError(
             "no tool was given, so there is nothing that an agent could do. Give tools=[...], "

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from whilesim.core.templates import load_words
-from whilesim.situations.norms import RUN_IN, Unit, language_of, unit
+from whilesim.situations.norms import RUN_IN, Unit, language_of, shared, unit
 
 BlockKind = Literal["heading", "paragraph", "item", "row", "quote"]
 
@@ -101,7 +101,8 @@ class _Reader:
         item = _ITEM.match(line)
         if line and not self._mark(number, line, start):
             barred = line.count("|") > 1 and (line[0] == "|" or self.header)
-            if barred or self._in_columns(number, line) or _SEPARATOR.match(self.lines[number + 1][1]):
+            spaced = self.header and not self.fresh and "|" not in self.lines[number - 1][1] and _GAP.search(line)
+            if barred or spaced or _SEPARATOR.match(self.lines[number + 1][1]):
                 self._row(number, line, start)
             elif line[0] == ">":
                 self._quote(line, start)
@@ -149,16 +150,14 @@ class _Reader:
         return True
 
     def _row(self, number: int, line: str, start: int) -> None:
-        wiki = line.startswith("||") and line.endswith("||")  # its mark of a header; else a cell is empty
+        wiki = re.fullmatch(
+            r"\|\|(?:.*\|\||(?:[^|]+\|\|)+[^|]+\|?)", line
+        )  # its mark of a header; else a cell is empty
         if _SEPARATOR.match(self.lines[number + 1][1]) or wiki:
             self._leave()
             self.header = tuple(clean(cell) for cell in cells(line.replace("||", "|") if wiki else line))
         elif not _SEPARATOR.match(line):
             self._add("row", start, start + len(line), header=self.header)
-
-    def _in_columns(self, number: int, line: str) -> bool:
-        """Say whether a line goes on with a table whose columns stand apart by spaces alone."""
-        return bool(self.header and not self.fresh and "|" not in self.lines[number - 1][1] and _GAP.search(line))
 
     def _quote(self, line: str, start: int) -> None:
         skip = len(line) - len(line.lstrip("> \t"))
@@ -184,14 +183,20 @@ class _Reader:
         if self._is_title(number, line):
             self._head(7, start, start + len(line))
             return
-        if clean(line).endswith(_COLON) and (_BOLD.match(line) or _shouts(line)):
+        # 'Q: ...' behind the heading 'Q: ...?'
+        again = any(h.partition(":")[0] == clean(line).partition(":")[0] for _, h in self.above[-1:])
+        if again or (clean(line).endswith(_COLON) and (_BOLD.match(line) or _shouts(line))):
             self.above = [a for a in self.above if a[0] < 7]
         self._add("paragraph", start, start + len(line))
 
     def _joins(self, last: Block, line: str, indent: int, width: int) -> bool:
         """Say whether a line goes on with the block before: the writer broke a line, not a thought."""
         written = self.text[last.start : last.end]
-        if _KEYED.match(line) or last.kind not in ("item", "paragraph", "quote"):
+        # 'IF ... THEN ...' below another
+        apart = (
+            line[0].isupper() and not _ENDED.search(written) and all(map(shared("conditional").match, (line, written)))
+        )
+        if _KEYED.match(line) or apart or last.kind not in ("item", "paragraph", "quote"):
             return False
         if last.kind == "item" and self.items and indent > self.items[-1][0]:
             return True
@@ -213,20 +218,22 @@ class _Reader:
         next_one = _follows(self.marks.get(8 + mark.rstrip(".").count("."), ""), mark)  # after the heading before it
         start, follows = self.lines[later]
         below = _shouts(body) and follows.startswith(f"{mark.rstrip('.')}.")  # '1. WHAT YOU MAY DO' before '1.1'
-        if not self._is_title_like(body, firm=mark[0] in "§第" or (chapter and _shouts(body)) or next_one or below):
+        apart = self.fresh and later > number + 1
+        firm = mark[0] in "§第" or (_shouts(body) and (chapter or apart)) or next_one or below
+        if not self._is_title_like(body, firm=firm):
             return False
-        indented = self.text[start - 1 : start] in (" ", "\t")
+        indented = self.text[start - 1 : start] in (" ", "\t") and not (_shouts(body) and apart)
         if after := _ITEM.match(follows):
             dotted = re.match(r"\d+\.\d", after["mark"]) and not re.match(r"\d+\.\d", mark)
-            apart = self.fresh and (next_one or later > number + 1) and not (indented or _follows(mark, after["mark"]))
-            return bool(dotted or apart) or (chapter and after["mark"][:1] != mark[:1] and after["mark"][:1] < _EMOJI)
+            alone = (apart or (self.fresh and next_one)) and not (indented or _follows(mark, after["mark"]))
+            return bool(dotted or alone) or (chapter and after["mark"][:1] != mark[:1] and after["mark"][:1] < _EMOJI)
         numbered = mark[0] == "§" or any(level == 8 for level, _ in self.above)  # as the heading before it
         return not indented and (numbered or follows[0] not in "#|")
 
     def _is_title(self, number: int, line: str) -> bool:
         """Say whether a line is a heading without a mark: bold, in capitals, or short and alone."""
         said = unit(clean(line), self.language)
-        if not said.length or said.length > 12:
+        if not said.length or said.length > 12 or shared("dated").match(said.text):
             return False
         later = next(filter(None, (self.lines[n][1] for n in range(number + 1, len(self.lines)))), "")
         if said.text.endswith(_COLON) and (said.strong or _ITEM.match(later)):
@@ -249,8 +256,10 @@ class _Reader:
 
 def _follows(before: str, mark: str) -> bool:
     """Say whether a number is the next one after another, and written as that."""
-    first, second = (re.fullmatch(r"(.*?)(\d{1,9})(\D?)", m) for m in (before, mark))
-    return bool(first and second and int(second[2]) == int(first[2]) + 1 and first.group(1, 3) == second.group(1, 3))
+    first = re.fullmatch(r"(.*?)(\d{1,9}|[a-zA-Z])([^\da-zA-Z]?)", before)
+    number = first[2] if first else "0"
+    after = f"{int(number) + 1:0{len(number)}d}" if number.isdecimal() else chr(ord(number) + 1)
+    return first is not None and mark == f"{first[1]}{after}{first[3]}"
 
 
 def _shouts(body: str) -> bool:

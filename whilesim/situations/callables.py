@@ -25,7 +25,7 @@ from whilesim.situations.docstrings import Docstring, read_docstring
 from whilesim.situations.schemas import Schema, mapping, plain_schema
 
 _CONTEXTS = frozenset({"ctx", "context", "tool_context", "run_context", "callback_context", "run_manager"})
-_INJECTED_TYPE = re.compile(r"(Context(Wrapper)?|RunnableConfig|Injected(State|ToolCallId|ToolArg))\b")
+_INJECTED_TYPE = re.compile(r"(Context(Wrapper)?|Ctx|RunnableConfig|Injected(State|ToolCallId|ToolArg))\b")
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _MARKS = re.compile(r"(?<!func)tool|function|action|is_|mcp|command", re.IGNORECASE)
@@ -143,10 +143,13 @@ def draft_source(text: str) -> Iterator[Any]:
     if literals := [found for node in tree.body if (found := _literal_tools(node))]:
         return iter(literals)
     types = definitions(tree)
+    given = re.findall(r"Tool(?:\.from_\w+)?\(\s*(?:func=|fn=)?(\w+)", text)  # StructuredTool.from_function(quote)
     methods = [node for found in tree.body if isinstance(found, ast.ClassDef) for node in found.body]
     for body in (tree.body, methods):
         functions = [node for node in body if isinstance(node, _Definition)]
-        marked = [f for f in functions if any(_MARKS.search(ast.unparse(d)) for d in f.decorator_list)]
+        marked = [
+            f for f in functions if f.name in given or _MARKS.search(" ".join(map(ast.unparse, f.decorator_list)))
+        ]
         public = [f for f in functions if f.name[0] != "_"]
         if chosen := marked or [f for f in public if ast.get_docstring(f)] or public:
             return (_draft_definition(found, types) for found in chosen)

@@ -135,8 +135,9 @@ def cover(
     task = _read(axes, strength, forbid, seed)
     locked = _locked(task, fixed)
     if rows is not None and rows < max(1, len(locked)):
-        msg = f"rows={rows} is fewer than the {max(1, len(locked))} that must be there. Ask for more, or None."
-        raise InputError(msg)
+        raise InputError(
+            f"rows={rows} is fewer than the {max(1, len(locked))} that must be there. Ask for more or None."
+        )
     goal = Goal(task.grid, task.limits, task.limits.possible(task.grid), len(locked))
     notes = [f"with {len(task.axes)} axes, strength is {task.grid.strength}."] * (strength > task.grid.strength)
     options = starts(goal, locked) if method == "auto" else _allpairspy(goal, locked, method, notes)
@@ -167,8 +168,7 @@ def _read(
     for axis in given:
         if not axis.values or len(set(axis.values)) < len(axis.values):
             fault = "a value twice" if axis.values else "no value"
-            msg = f"axis {axis.name!r} has {fault}: {axis.values!r}. Name each value once, and at least one."
-            raise InputError(msg)
+            raise InputError(f"axis {axis.name!r} has {fault}: {axis.values!r}. Name each value once, at least one.")
     names = tuple(axis.name for axis in given)
     if len(set(names)) < len(names):
         raise InputError(f"an axis stands twice among {names}. Give each axis one name and all its values.")
@@ -196,8 +196,7 @@ def _locked(task: _Task, fixed: Sequence[Mapping[str, str]]) -> Ints:
             )
         filled, _ = complete_row(rows[at], task.grid, task.limits, everything, at)
         if filled is None:
-            msg = f"fixed row {at}, {dict(given)}, cannot happen by the rules. Leave it out, or change the rule."
-            raise InputError(msg)
+            raise InputError(f"fixed row {at}, {dict(given)}, cannot happen by the rules. Drop it, or change the rule.")
         rows[at] = filled
     return rows
 
@@ -226,8 +225,7 @@ def _allpairspy(goal: Goal, locked: Ints, method: str, notes: list[str]) -> Iter
 def _notes(task: _Task, goal: Goal, rows: Ints) -> list[str]:
     """Return what the caller should be told of a complete covering."""
     if not len(rows):
-        msg = "the rules leave no situation that can happen. Take a rule out, or give an axis another value."
-        raise InputError(msg)
+        raise InputError("the rules leave no situation that can happen. Take a rule out or give an axis another value.")
     unproved = f"no row was found for {len(goal.unproved)} combinations, nor a proof that there is none."
     notes = [unproved] if goal.unproved else []
     for place, axis in enumerate(task.axes):

@@ -7,6 +7,7 @@ differ in the name of a key and in the boxes around the list.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from whilesim.core.text import shorten
 from whilesim.situations.schemas import listed, mapping
 
 _BOXES = (
-    "result", "tools", "functions", "functionDeclarations", "function_declarations", "toolSpec", "function", "api_list",
+    "result", "tools", "functions", "functionDeclarations", "function_declarations", "toolSpec", "function", "api_list", "endpoints",
 )  # fmt: skip
 _NAMES = ("name", "api_name", "function_name", "tool_name", "title")
 _DESCRIPTIONS = ("description", "api_description", "desc", "summary")
@@ -96,20 +97,20 @@ def _draft(source: Mapping[str, Any], original: Any) -> Draft:
         parameters = {"required": source["required"], **parameters}
     if isinstance(parameters, Mapping) and parameters.keys() == {"json"} and isinstance(parameters["json"], Mapping):
         parameters = parameters["json"]  # Bedrock
+    called = re.sub(r"^([A-Z]+) /.*|.+", r"\1", _name(source))  # 'GET /orders/{id}'
     given = source.get("effect", source.get("x-effect"))
     return Draft(
         name=_name(source), description=str(_first(source, _DESCRIPTIONS) or ""), parameters=parameters, document=source,
         returns=_first(source, _RETURNS), effect=None if given is None else str(given), original=original,
-        annotations=mapping(source.get("annotations")), method=str(source.get("method") or "").upper(),
+        annotations=mapping(source.get("annotations")), method=str(source.get("method") or called).upper(),
     )  # fmt: skip
 
 
 def _refuse_misspelt(source: Mapping[str, Any]) -> None:
     """Raise InputError where a tool without arguments has them under a key that is a slip of the right one."""
     for key in (k for k, v in source.items() if isinstance(k, str) and v and isinstance(v, (Mapping, list))):
-        if near := get_close_matches(key, _ARGUMENTS, n=1, cutoff=0.85):
-            msg = f"tool {_name(source)!r} has {key!r}, which is no key of a tool. Did you mean {near[0]!r}?"
-            raise InputError(msg)
+        for near in get_close_matches(key, _ARGUMENTS, n=1, cutoff=0.85):
+            raise InputError(f"tool {_name(source)!r} has {key!r}, which is no key of a tool. Did you mean {near!r}?")
 
 
 def _name(source: Mapping[str, Any]) -> str:
@@ -127,17 +128,14 @@ def read_text(text: str, *, where: str) -> Any:
     Raises:
         InputError: The text is none of these.
     """
-    for read in (loads, lambda text: [loads(line) for line in text.splitlines() if line.strip()], _read_yaml):
+    # YAML through JSON and back: it has dates and keys that JSON does not know.
+    yaml, lines = lambda: loads(json.dumps(read_yaml(text), default=str)), filter(str.strip, text.splitlines())
+    for read in (lambda: loads(text), lambda: [loads(line) for line in lines], yaml):
         with suppress(ValueError, TypeError):
-            found = read(text)
+            found = read()
             if isinstance(found, (Mapping, list)):
                 return found
     raise InputError(
         f"{where}: {shorten(text, 60)!r} is neither JSON, JSON lines, YAML nor Python source. "
         "Give a list of tool schemas, for example [{'name': ..., 'parameters': {...}}]."
     )
-
-
-def _read_yaml(text: str) -> Any:
-    # Through JSON and back: YAML has dates and keys that JSON does not know.
-    return loads(json.dumps(read_yaml(text), default=str))

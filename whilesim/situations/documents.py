@@ -36,14 +36,9 @@ class Document:
 _MARKS = load_words("policy_marks")
 _BLANKED = re.compile("|".join(_MARKS["blanked"]), re.DOTALL | re.MULTILINE | re.IGNORECASE)
 _EDGE = re.compile("|".join(_MARKS["edges"]), re.MULTILINE)
-_JSON_TEXT = re.compile(r'(?:"(\w+)"\s*:\s*)?"((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _YAML_KEY = re.compile(r"^( *)([\w-]+):[ \t]*(?:[>|][+-]?)?[ \t]*$", re.MULTILINE)
-_YAML_DATA = re.compile(
-    r"^ *(?:#[^\n]*|(?:- (?=(?:name|id|title|type|intent|key|slug)\b))?[\w<-]+:[ \t]*(?:[^\s>|][^\s]*|\[[^\n]*\]))[ \t]*$",
-    re.MULTILINE,
-)
-_ODD = {c: " " for c in range(32) if c not in (9, 10)} | {0x2028: "\n", 0x2029: "\n"}
+_ODD = {c: " " for c in range(32) if c not in (9, 10)} | {0x2028: "\n", 0x2029: "\n", 0x27A1: "→"}
 _ODD |= {ord(c): " " for c in "\u00a0\u200b\u200c\u200d\u200e\u200f\u202f\u2060\u3000\ufeff"}
 _PAIRED = re.compile("|".join(f"({head})" for head in _MARKS["paired"]), re.IGNORECASE)
 _CLOSERS = [re.compile(tail, re.IGNORECASE) for tail in _MARKS["paired"].values()]
@@ -55,11 +50,9 @@ _ELEMENT = re.compile(rf"(?m)^[ \t]*<(?!(?:{_PAGE})[\s>])([a-z][\w-]*)(?:\s[^<>]
 _TITLE = re.compile(r"\b(?:title|question|label|summary|header)\s*=\s*\{?([\"'])(.+?)\1")
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w-]*)[^\n]*\n", re.MULTILINE)
 _SPOKEN = re.compile(r"[\"“«][^\"”»]*(?:[\"”»]|\Z)")
+_FORMS = {name: re.compile(form, re.MULTILINE) for name, form in _MARKS["forms"].items()}
 _TURN = rf"[ \t>*_]*(?:{'|'.join(n for n in load_words('policy_shared')['speakers'] if len(n) > 1)})(?: \([^()\n]*\))?[*_ \t]*"
-_DIALOGUE = re.compile(
-    rf"^(?:{_TURN}(?:[:：][^\n]*|(?=\n[^\n]))(?:\n(?![ \t]*(?:[#|*-]|\d|\Z))(?!{_TURN}(?:[:：]|$))[^\n]+)*\n*){{3,}}",
-    re.MULTILINE | re.IGNORECASE,
-)
+_DIALOGUE = re.compile(_MARKS["dialogue"].replace("TURN", _TURN), re.MULTILINE | re.IGNORECASE)
 _SPEAKER = re.compile(r"^[^\w\n]*([^\W\d_][\w ]{0,20})\s*[:：]", re.MULTILINE)
 
 
@@ -68,14 +61,11 @@ def read_document(source: str) -> Document:
     text = _unwrapped(source.replace("\r\n", " \n").replace("\r", "\n").translate(_ODD))
     if re.search(r"^h[1-6]\. \w", text, re.MULTILINE):
         for pattern, mark in _MARKS["wiki"].items():
-
-            def padded(found: re.Match[str], mark: str = mark) -> str:
-                return found.expand(mark).ljust(len(found[0]))
-
-            text = re.sub(pattern, padded, text, flags=re.MULTILINE)
+            text = re.sub(pattern, lambda found: found.expand(mark).ljust(len(found[0])), text, flags=re.MULTILINE)  # noqa: B023 (called at once)
     text = _EDGE.sub(lambda edge: "---".ljust(len(edge[0]))[: len(edge[0])], text)
     text = _between(_BLANKED.sub(_blank, text), _PAIRED, lambda head: _CLOSERS[(head.lastindex or 0) - 1], _blank_pair)
-    text = _DIALOGUE.sub(_blank_dialogue, _name_regions(_between(text, _FENCE, _end_of, _open_fence)))
+    text = _between(text, _FENCE, lambda fence: re.compile(rf"(?m)^[ \t]*{fence[1]}[ \t]*$"), _open_fence)
+    text = _DIALOGUE.sub(_blank_dialogue, _name_regions(text))
     closed = {tag[2] for tag in _TAG.finditer(text) if tag[1] or tag[0].endswith("/>")}
     tags = [tag for tag in _TAG.finditer(text) if _is_markup(tag[2], closed)]
     if sum(1 for tag in tags if tag[2].lower() not in _INLINE) >= 3:
@@ -85,17 +75,39 @@ def read_document(source: str) -> Document:
 
 def _unwrapped(text: str) -> str:
     """Take a prompt out of JSON or YAML that it is a value of, each character in its place."""
-    if text.lstrip()[:1] in ("{", "[") and text.count("\\n") > 3:
-        told = (m for m in _JSON_TEXT.finditer(text) if m[1] not in ("description", "name") and m[2].count(" ") > 3)
-        out = list(_spaces(text))
-        for start, end in (m.span(2) for m in told):
-            said = _ESCAPED.sub(lambda m: " \n" if m[1] == "n" else f" {m[1]}", text[start:end])
-            out[start - 1 : end] = "\n" + said  # the quotation mark becomes the end of a line
-        return "".join(out)
-    if len(re.findall(r"^ *[\w-]+:[ \t]*[>|][+-]?[ \t]*$", text, re.MULTILINE)) > 1:
-        text = re.sub(r'^( *- )"([^"\n]+)"[ \t]*$', r"\1\2  ", _YAML_DATA.sub(_blank, text), flags=re.MULTILINE)
+    head = re.match(r'\s*[\[{](?:[\s\[{]*"[^"\n]*"\s*[:,\]])?', text)
+    if head and (head[0][-1] in ":,]" or text.count("\\n") > 3):
+        return _from_json(text)
+    whole = len(_YAML_KEY.findall(text)) > 1 and _FORMS["yaml"].fullmatch(f"{text}\n")
+    if whole or len(_FORMS["yaml_text"].findall(text)) > 1:
+        text = _FORMS["yaml_data"].sub(_blank, text)
+        text = re.sub(r'^( *- )"([^"\n]+)"[ \t]*$', r"\1\2  ", text, flags=re.MULTILINE)
         return _YAML_KEY.sub(lambda k: ("\x02" * min(6, len(k[1]) // 2 + 1) + k[2]).ljust(len(k[0])), text)
     return text
+
+
+def _from_json(text: str) -> str:
+    """Write what stands in JSON as headings, items and ``key: value``, each value in its place."""
+    levels: list[int] = []  # of the boxes that are open, 0 without a key
+
+    def line(part: re.Match[str]) -> str:
+        room, key, value = part["room"] or "", part["key"] or "", part["value"] or ""
+        if part["close"]:
+            said = "\n" + "\x02" * (levels or [0]).pop()
+        elif part["box"]:
+            levels.append(min(len(room) or 1, 6, len(levels)) if key else 0)
+            return ("\n" * bool(room) + "\x02" * levels[-1] + key.replace("_", " ")).ljust(len(part[0]) - 1) + "\n"
+        elif " " not in value or key == "name":
+            return _blank(part)
+        else:
+            told = "\\n" in value or (key and re.search(r"[.!?] ", value))
+            item = not key or (len(levels) > 1 and not levels[-1] and not key_role(key))
+            before = part.start("value") - part.start()
+            said = ("\n" if told else "\n•"[-before:] if item else f"\n{key}:").ljust(before)
+            said += _ESCAPED.sub(lambda m: " \n" if m[1] == "n" else f" {m[1]}", value)
+        return said.ljust(len(part[0]))[: len(part[0])]
+
+    return _FORMS["json"].sub(line, text)
 
 
 def _between(
@@ -117,10 +129,6 @@ def _between(
             out += [text[at : head.start()], write(head, tail)]
             at = tail.end()
     return "".join([*out, text[at:]])
-
-
-def _end_of(fence: re.Match[str]) -> re.Pattern[str]:
-    return re.compile(rf"^[ \t]*{fence[1]}[ \t]*$", re.MULTILINE)
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -195,7 +195,9 @@ class _Drafter:
         ruled = ruled or refused or role in DUTIES or said.strong or said.amount
         if role in ("tools", "meta") or schema or not ruled or len(told) < 2:
             return
-        fragment: ClauseKind = "handoff" if role == "handoff" else "condition"
+        pairs, grants = zip(names, values, strict=True), shared("grants")
+        fragment: ClauseKind = "may" if any(grants.search(h) and grants.fullmatch(v) for h, v in pairs) else "condition"
+        fragment = "handoff" if role == "handoff" else fragment
         kind = "must_not" if refused else unit("; ".join(values[1:]), said.language).kind(fragment)
         text = self._with_context(unit("; ".join(told), said.language), block, lead, heading=True)
         self.drafts.append(Draft(said.text, text, kind, block, (block.start, block.end)))
@@ -224,7 +226,8 @@ class _Drafter:
                 break
             told.append((block, role, *pair))
         action = unit(" ".join(value for _, role, _, value in told if role == "action"), self.language)
-        asked = bool(told) and told[0][3].endswith(("?", "？", "؟"))
+        # a question, or 'Q: Somebody lost a book.'
+        asked = bool(told) and (told[0][3].endswith(("?", "？", "؟")) or len(told[0][2]) == 1)
         if not action.text or (asked and not accepts_prose(action, mission=False)):
             return False
         last, _, _, answer = told[-1]
@@ -275,7 +278,8 @@ class _Drafter:
             rule = " ".join(part.text for part in parts if not part.starts(*_EXCEPTIONS))
             said = unit(rule, said.language) if rule else said
         if lead.type == "open":
-            return unit(lead.consequence, said.language).kind("must") if lead.consequence else said.kind()
+            kind = unit(lead.consequence, said.language).kind("must") if lead.consequence else said.kind()
+            return "handoff" if role == "handoff" and kind == "must" else kind
         completes = lead.type == "must" and shared("unfinished").search(lead.text)  # 'Check that: no bill is open'
         if completes or lead.type in ("handoff", "must_not", "may", "condition"):
             return cast(ClauseKind, lead.type)

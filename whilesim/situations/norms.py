@@ -8,6 +8,7 @@ without a file is read by structure, numbers and units alone.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import pairwise
@@ -26,7 +27,7 @@ _PLAIN_WORD = re.compile(r"[^\W_\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af][\w'’-
 _TOKEN = re.compile(r"[^\W\d][\w'’-]*")
 _OPENING = " *_\"'“”‘’«»（(`"
 _ALONE = re.compile(r"(?s)\W*(?:https?://|www\.)\S+(?:\s\W*)?|\W{0,3}[\"“«„「『].*[\"”»“」』]\W{0,2}|.*[?？؟][\"”»)*]*")
-_KEY = re.compile(r"\W{0,4}([^:：\n]{1,40}?)[*_\s]*(?:[:：]|-+>|=>|→)[*_\s]*(.*)", re.DOTALL)
+_KEY = re.compile(r"\W{0,4}([^:：\n]{1,40}?)[*_\s]*(?:[:：]|-+>|=>|→)[*_\s\ufe0f]*(.*)", re.DOTALL)
 _REACH = re.compile(r"[,.;:，。；]|->|=>|→|\s[-–—]\s|\b(?:and|then|und|by|y|e|et)\b")
 _FORM = re.compile(r"\W*(?:[^\W\d_][\w -]{0,30}[:：][^\w\0]*\0\W*)+")  # 'Name: {name}, plan: {plan}'
 PLACEHOLDER = re.compile(r"\$?(?<!\{)\{+[^{}\n]{1,60}\}+|\[[^\[\]\n]{1,60}\](?!\()|<[a-z][\w -]{0,40}>|%\(?\w+\)?s")
@@ -65,10 +66,7 @@ def language_of(text: str, default: str = "en") -> str:
             if len(script.findall(text)) > 0.3 * letters:
                 return "ja" if default == "ja" and code == "zh" else str(code)
     fallback = default if default in _LATIN else "en"
-    counts = dict.fromkeys(_LATIN, 0)
-    for word in words:
-        for code in _small_words().get(word, ()):
-            counts[code] += 1
+    counts = Counter(code for word in words for code in _small_words().get(word, ()))
     best = max(_LATIN, key=lambda code: counts[code])
     return best if counts[best] > counts[fallback] + (default == fallback) else fallback
 
@@ -210,7 +208,7 @@ def _english() -> dict[str, frozenset[str]]:
 
 
 _COMMA = re.compile(r",\s+(?!and\b|or\b)")
-_PARTS = re.compile(r"[;:]\s|\s[-–—]\s|[.!]\s+(?=[A-Z])|, (?:so|then) |(?:-+>|=>|→) ")
+_PARTS = re.compile(r"[;:]\s|\s[-–—]\s|[.!]\s+(?=[A-Z])|, (?:so|then) |(?:-+>|=>|→\ufe0f?) | (?:then|THEN|else|ELSE) ")
 
 
 def _orders_in_english(text: str) -> bool:
@@ -238,7 +236,7 @@ def _is_order(text: str) -> bool:
     if first not in lists["noun_verbs"]:
         return second not in lists["finite"]
     names = tokens[1][0][0].isupper() and third[:1].isalpha() and tokens[2][0][0].isupper()
-    most = second == "at" and third in ("most", "least")
+    most = second == "at" and third in ("most", "least", "no", "once")
     return (most or second not in lists["tail_nouns"]) and not text[tokens[0].end() :].startswith(",") and not names
 
 

@@ -21,9 +21,6 @@ DUTIES = ("rules", "procedure", "handoff", "forbid")
 TOOL_LINE = re.compile(r"`?(?<!\w)[a-z][^\W_]*_\w+`?\s*(?:\([^()]*\))?`?\s*(?:[:–—]|-(?=\s))\s*")
 """A line that describes a tool: ``get_order(id): ...``."""
 _ARROW = re.compile(r"->|=>|→")
-_TOOL_DUTY = re.compile(
-    r"\b(?:must|always|should)\b|\bonly (?:after|when|if|for|once|with)\b|(?:^|[.;]\s+)(?:only|before)\b", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +96,7 @@ def accepts_item(said: Unit, role: str, lead: Lead, mark: str) -> bool:
         return False
     if TOOL_LINE.match(said.text) or role == "tools":
         words = unit(TOOL_LINE.sub("", said.text), said.language)
-        return words.has("must_not") or _TOOL_DUTY.search(words.text) is not None
+        return words.has("must_not") or shared("tool_duties").search(words.text) is not None
     if lead.type == "facts":
         return accepts_fact(said, "")
     if lead.directs:

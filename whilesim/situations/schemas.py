@@ -49,8 +49,7 @@ def arguments_schema(source: Any, *, where: str, document: Any = None) -> tuple[
     if isinstance(source, list):
         source = _from_map({_name(item, where): {k: v for k, v in item.items() if k != "name"} for item in source})
     if not isinstance(source, Mapping):
-        msg = f"{where}: the schema of its arguments is {shorten(repr(source))}. Give a JSON Schema of type object."
-        raise InputError(msg)
+        raise InputError(f"{where}: the schema of its arguments is {shorten(repr(source))}. Give one of type object.")
     if not _TOP & source.keys() and all(isinstance(v, Mapping) for v in source.values()):
         source = _from_map(source)
     schema, notes = plain_schema(source, where=where, document=document)

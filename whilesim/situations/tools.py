@@ -81,8 +81,7 @@ def parse_tools(tools: Any, *, effects: Mapping[str, str] | None = None) -> tupl
     except RecursionError as error:
         raise InputError("tools: the schemas are nested too deeply to be read. Give them with fewer levels.") from error
     if not found:
-        msg = f"tools: no tool in {shorten(repr(tools))}. Give a list of tool schemas or of Python functions."
-        raise InputError(msg)
+        raise InputError(f"tools: no tool in {shorten(repr(tools))}. Give a list of tool schemas or Python functions.")
     return _with_effects(_unique(found), effects or {})
 
 
@@ -96,13 +95,11 @@ def read_tools(path: str | os.PathLike[str]) -> Any:
     """
     file = Path(path)
     if not file.is_file():
-        msg = f"tools file {os.fspath(path)!r} is not there. Type the path of a JSON, JSONL, YAML or Python file."
-        raise InputError(msg)
+        raise InputError(f"tools file {str(path)!r} is not there. Type the path of a JSON, JSONL, YAML or Python file.")
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        msg = f"tools file {os.fspath(path)!r} cannot be read ({error}). Save it as text in UTF-8."
-        raise InputError(msg) from error
+        raise InputError(f"tools file {str(path)!r} cannot be read ({error}). Save it as text in UTF-8.") from error
     if file.suffix != ".py":
         return read_text(text, where=f"tools file {file.name!r}")
     try:
@@ -200,7 +197,6 @@ def _unique(tools: Sequence[Tool]) -> list[Tool]:
 
 def _with_effects(tools: Sequence[Tool], effects: Mapping[str, str]) -> tuple[Tool, ...]:
     if unknown := [name for name in effects if name not in {tool.name for tool in tools}]:
-        msg = f"effects names {unknown[0]!r}, which is no tool. Choose among {', '.join(t.name for t in tools)}."
-        raise InputError(msg)
+        raise InputError(f"effects names {unknown[0]!r}, which is no tool. Type one of {[t.name for t in tools]}.")
     stated = {name: stated_effect(effect, f"effects[{name!r}]") for name, effect in effects.items()}
     return tuple(replace(t, effect=stated[t.name], effect_rule="given") if t.name in stated else t for t in tools)
