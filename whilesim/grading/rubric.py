@@ -220,11 +220,8 @@ def _check(criteria: Sequence[Criterion]) -> None:
 def _failing_on_policy(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     found = [c for c in criteria if {"policy", "compliance"} & set(name_words(c.name))]
     if not found:
-        msg = (
-            f"hard_fail_on_policy_violation is set, but none of {[c.name for c in criteria]} is named for "
-            'the policy. Add "policy" to the weights, or give a criterion "hard_fail": true.'
-        )
-        raise InputError(msg)
+        msg = f"hard_fail_on_policy_violation is set, but none of {[c.name for c in criteria]} is named for the policy."
+        raise InputError(f'{msg} Add "policy" to the weights, or give a criterion "hard_fail": true.')
     return tuple(replace(c, hard_fail=True) if c in found else c for c in criteria)
 
 

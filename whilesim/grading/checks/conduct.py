@@ -21,7 +21,7 @@ from whilesim.grading.checks.calls import Call
 from whilesim.grading.checks.deeds import Deed, Toolbox
 from whilesim.grading.checks.findings import Finding
 from whilesim.grading.checks.identifiers import is_id, leaves, normal
-from whilesim.grading.checks.language import clean, pattern
+from whilesim.grading.checks.language import clean, lexicon, pattern
 from whilesim.situations.schemas import validator
 
 _LEAK = 25
@@ -29,7 +29,7 @@ _LEAK = 25
 _DENSE = 12  # times that a text gets smaller which only repeats itself
 
 
-def check_calls(calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
+def check_calls(messages: Sequence[Message], calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
     """Find calls of unknown tools, with arguments that do not fit, without answer, or repeated in vain."""
     fails = defaultdict[str, Counter[str]](Counter)
     done: dict[str, int] = {}
@@ -49,16 +49,18 @@ def check_calls(calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
         elif fails[same][error] == 3 and call.reply is not None:
             yield Finding("repeated_failing_call", call.index, quote, f"{call.name} failed the third time alike")
         if not call.failed and call.name in tools.writes:
-            if same in done and not _between(calls[done[same] + 1 : position], call, tools):
+            if same in done and not _between(messages, calls[done[same] : position], call, tools):
                 yield Finding("duplicate_write", call.index, quote, f"{call.name} had succeeded just so before")
             done[same] = position
 
 
-def _between(calls: Sequence[Call], call: Call, tools: Toolbox) -> bool:
-    """Whether another write touched an id of this call in between."""
+def _between(messages: Sequence[Message], calls: Sequence[Call], call: Call, tools: Toolbox) -> bool:
+    """Whether another write touched an id of this call since the first of some, or the customer wanted it once more."""
+    heard = " ".join(m.content or "" for m in messages[calls[0].index : call.index] if m.role == "user")
     ids = {normal(str(v)) for k, v in leaves(call.arguments) if is_id(k, v)}
-    writes = (c for c in calls if not c.failed and c.name in tools.writes)
-    return any(ids & {normal(str(v)) for _, v in leaves(c.arguments)} for c in writes)
+    writes = (c for c in calls[1:] if not c.failed and c.name in tools.writes)
+    touched = (ids & {normal(str(v)) for _, v in leaves(c.arguments)} for c in writes)
+    return bool(pattern("conduct", "anew").search(heard)) or any(touched)
 
 
 def _invalid(call: Call, tools: Toolbox) -> str | None:
@@ -88,8 +90,7 @@ def check_words(messages: Sequence[Message], tools: Toolbox) -> Iterator[Finding
             continue
         if not text and not message.tool_calls:
             yield Finding("empty_reply", index, "", "neither words nor a call")
-        word = 0 < len(text) < 12 and " " not in text  # a whole question may have to be asked again
-        alike = word and mute and told.count(text) > 1  # the third time, whatever was said
+        alike = mute and 0 < len(text) < 12 and " " not in text and told.count(text) > 1  # a word, the third time
         if alike or len(text) > 400 + _DENSE * len(compress(text.encode("utf-8", "replace"))):
             yield Finding("empty_reply", index, text[:80], "says one thing over and over")
         told.append(text)
@@ -143,7 +144,7 @@ def _held(policy: str, writes: frozenset[str]) -> tuple[frozenset[str], bool]:
     asking = [x for x in re.split(r"(?<=[.!?])\s+|\n", policy) if says(x, "demand", "demand_act")]
     plain = all(says(x, "named") and not says(x, "general") for x in asking)
     listed = any(re.search(r"(?::|\bbefore)\s*$", x) for x in asking)  # the deeds stand below
-    named = [frozenset(tool for tool in writes if _is_named(tool, words(x))) for x in asking]
+    named = [_named(writes, words(x)) for x in asking]
     held = frozenset().union(*named) if plain and not listed and all(named) else writes
     return held if asking else frozenset(), all(says(x, "every", "costs") for x in asking)
 
@@ -162,10 +163,16 @@ def check_confirmation(messages: Sequence[Message], calls: Sequence[Call], tools
             agreed.add(same)
 
 
-def _is_named(tool: str, said: Sequence[str]) -> bool:
-    """Whether a word of the tool's name is said, or one for the same deed."""
-    ways = [next((g for g in load_words("oracle")["same"] if w in g), [w]) for w in name_words(tool) if len(w) > 2]
-    return any(s.startswith(w[: max(4, len(w) - 1)]) for way in ways for w in way for s in said)
+def _named(tools: frozenset[str], said: Sequence[str]) -> frozenset[str]:
+    """The tools of whose names a verb is said, or one for the same deed, or a noun that no such tool explains."""
+    hits = {tool: {w for w in name_words(tool) if len(w) > 2 and _is_said(w, said)} for tool in tools}
+    led = {tool for tool, found in hits.items() if lexicon("en").senses(found, "VPG")}
+    return frozenset(led.union(t for t, found in hits.items() if found.difference(*(hits[tool] for tool in led))))
+
+
+def _is_said(word: str, said: Sequence[str]) -> bool:
+    ways = next((group for group in load_words("oracle")["same"] if word in group), [word])
+    return any(s.startswith(w[: max(4, len(w) - 1)]) for w in ways for s in said)
 
 
 def _costs(deed: Deed) -> bool:
@@ -183,12 +190,19 @@ def _missing(messages: Sequence[Message], earlier: Sequence[Call], call: Call) -
     if pattern("conduct", "hold").search(said):
         return "was called though the customer held back"
     agreed = pattern("conduct", "yes").search(said)
-    chosen = agreed or (pattern("conduct", "choice").search(said) and pattern("conduct", "offered").search(spoken[-1]))
+    chosen = pattern("conduct", "choice").search(said) and pattern("conduct", "offered").search(spoken[-1])
     asks = said.endswith("?") and not pattern("conduct", "urges").search(said)
     answers = agreed and agreed.start() < 2 and not pattern("conduct", "thanks").match(said)
-    if not chosen or (asks and not answers):
+    if not (agreed or chosen or _echoes(said, spoken[-1])) or (asks and not answers):
         return "was called without a yes from the customer"
     return _switched(messages[: call.index], [c for c in earlier if c.index > turn], call)
+
+
+def _echoes(said: str, asked: str) -> bool:
+    """Whether a short order repeats what the agent offered to do: 'Place it.' after 'Shall I place it?'."""
+    told = [w for w in words(said) if w not in load_words("checks_deeds")["plain"].split()]
+    orders = lexicon("en").senses(told[:1], "VPGO") and "?" not in said
+    return bool(orders) and len(told) < 4 and {*told} <= {*words(asked)}
 
 
 def _switched(messages: Sequence[Message], turn: Sequence[Call], call: Call) -> str | None:

@@ -23,6 +23,7 @@ from whilesim.grading.checks.language import pattern
 
 _TOKEN = re.compile(r"[^\W_](?:[\w\-./@+'#&]*\w)?")
 _JUNK = re.compile(r"[\W_]+")
+_SPOKEN = re.compile(r"(?i)\b[\w.-]{1,40}(?:\W+dot\W+[\w-]+)*\W+at\W+[\w-]+(?:\W+dot\W+[\w-]+)+")
 _DIGITS = re.compile(r"\d[\d\s().\-/]{5,20}\d")
 
 
@@ -45,6 +46,7 @@ def _runs(text: str) -> Iterator[str]:
     """Short neighbours joined, for customers spell ids with blanks in them, and ``#`` before bare numbers."""
     plain = [normal(t) for t in _TOKEN.findall(text)]
     yield from (f"#{token}" for token in plain if token.isdigit())
+    yield from (normal(re.sub(r"(?i)\W+(?:at|dot)\W+", "", m)) for m in _SPOKEN.findall(text))
     for start in range(len(plain)):
         joined = accumulate(plain[start : start + 12])
         yield from takewhile(lambda run: len(run) <= 24, islice(joined, 1, None))
@@ -119,21 +121,12 @@ def leaves(value: Any) -> Iterator[tuple[str, Any]]:
 def check_identifiers(messages: Sequence[Message], calls: Sequence[Call], tools: Toolbox) -> list[Finding]:
     """Find ids in calls that nobody gave before the call: ``unsourced_identifier``."""
     heard = _Heard([(i, m.role, m.content) for i, m in enumerate(messages) if m.role != "assistant" and m.content])
-    given = (
-        (c, k, v) for c in calls for k, v in leaves(c.arguments) if is_id(k, v) and not heard.holds(str(v), c.index)
-    )
-    wrong = [(c.index, k, str(v)) for c, k, v in given if not _stated(tools, c.name, v)]
-    return [Finding("unsourced_identifier", at, v, f"{k} {v!r} was given by nobody before") for at, k, v in wrong]
+    given = ((c, k, v) for c in calls for k, v in leaves(c.arguments) if is_id(k, v))
+    wrong = ((c, k, str(v)) for c, k, v in given if not heard.holds(str(v), c.index) and not _stated(tools, c.name, v))
+    return [Finding("unsourced_identifier", c.index, v, f"{k} {v!r} was given by nobody before") for c, k, v in wrong]
 
 
 def _stated(tools: Toolbox, name: str, value: Any) -> bool:
     """Whether the tool's own schema states a value: in an enum, a constant or a default."""
     schema = tools.deeds[name].tool.parameters if name in tools.deeds else {}
-    return any(v == value for _, v in _fixed(schema))
-
-
-def _fixed(schema: Any) -> Iterator[tuple[str, Any]]:
-    for key, item in schema.items() if isinstance(schema, Mapping) else ():
-        yield from leaves(item) if key in ("enum", "const", "default") else _fixed(item)
-    for item in schema if isinstance(schema, list) else ():
-        yield from _fixed(item)
+    return any(v == value and not {"enum", "const", "default"}.isdisjoint(path) for path, v in paths(schema))
