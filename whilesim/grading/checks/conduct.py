@@ -18,9 +18,9 @@ from whilesim.core.jsontext import dumps
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, shorten, words
 from whilesim.grading.checks.calls import Call
-from whilesim.grading.checks.deeds import Deed, Toolbox
+from whilesim.grading.checks.deeds import Deed, Toolbox, stems
 from whilesim.grading.checks.findings import Finding
-from whilesim.grading.checks.identifiers import is_id, leaves, normal
+from whilesim.grading.checks.identifiers import is_id, leaves, normal, tokens_of
 from whilesim.grading.checks.language import clean, lexicon, pattern
 from whilesim.situations.schemas import validator
 
@@ -59,20 +59,17 @@ def _between(messages: Sequence[Message], calls: Sequence[Call], call: Call, too
     heard = " ".join(m.content or "" for m in messages[calls[0].index : call.index] if m.role == "user")
     ids = {normal(str(v)) for k, v in leaves(call.arguments) if is_id(k, v)}
     writes = (c for c in calls[1:] if not c.failed and c.name in tools.writes)
-    touched = (ids & {normal(str(v)) for _, v in leaves(c.arguments)} for c in writes)
-    return bool(pattern("conduct", "anew").search(heard)) or any(touched)
+    return bool(pattern("conduct", "anew").search(heard)) or any(ids & tokens_of(c.call.arguments) for c in writes)
 
 
 def _invalid(call: Call, tools: Toolbox) -> str | None:
     schema: Mapping[str, Any] = tools.deeds[call.name].tool.parameters if call.name in tools.given else {}
-    nothing = call.call.arguments.strip() in ("", "null") and not schema.get("required")
-    if not call.arguments and call.call.parsed is None and not nothing:
+    if call.call.parsed is None:
         return "the arguments are no JSON object"
     extra = sorted({*call.arguments} - {*(schema.get("properties") or {})})
     if schema and extra and not schema.get("additionalProperties"):
         return f"{call.name} has no argument {extra[0]!r}"
-    quick = tools.fits.get(call.name)
-    if not schema or (quick and quick(call.arguments)):
+    if not schema or ((quick := tools.fits.get(call.name)) and quick(call.arguments)):
         return None
     error = next(validator(schema).iter_errors(dict(call.arguments)), None)
     return None if error is None else shorten(f"{'.'.join(map(str, error.path)) or call.name}: {error.message}", 200)
@@ -119,19 +116,14 @@ def _mixed_role(text: str, heard: Sequence[str], tools: Toolbox) -> str | None:
 
 
 def _copied(text: str, policy: str) -> str | None:
-    """The first run of words that stands in the policy, too; a word that does not ends what can be one."""
-    words, (known, runs), shared = re.findall(r"\w+", text.lower()), _known_runs(policy), 0
-    for end, word in enumerate(words, 1):
-        shared = shared + 1 if word in known else 0
-        if shared >= _LEAK and (run := " ".join(words[end - _LEAK : end])) in runs:
-            return run
-    return None
+    """The first run of words that stands in the policy, too."""
+    return next((run for run in _runs(text) if run in _runs(policy)), None)
 
 
-@lru_cache(maxsize=16)
-def _known_runs(policy: str) -> tuple[frozenset[str], frozenset[str]]:
-    words = re.findall(r"\w+", policy.lower())
-    return frozenset(words), frozenset(" ".join(words[i : i + _LEAK]) for i in range(len(words) - _LEAK + 1))
+@lru_cache(maxsize=128)
+def _runs(text: str) -> Mapping[str, None]:
+    words = re.findall(r"\w+", text.lower())
+    return dict.fromkeys(" ".join(words[i : i + _LEAK]) for i in range(len(words) - _LEAK + 1))
 
 
 @lru_cache(maxsize=64)
@@ -161,6 +153,36 @@ def check_confirmation(messages: Sequence[Message], calls: Sequence[Call], tools
             yield Finding("acted_without_confirmation", call.index, call.call.arguments, f"{call.name} {reason}")
         else:
             agreed.add(same)
+
+
+def check_order(messages: Sequence[Message], calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
+    """Find calls made before another one that the policy wants first: ``acted_out_of_order``."""
+    policy = "\n".join(m.content or "" for m in messages if m.role == "system")
+    reads = frozenset(tools.deeds) - tools.writes
+    for first, later in _orders(policy, reads, tools.writes):  # another look-up may show as much
+        fine = first.union(t for t in reads for f in first if stems(name_words(f)[1:]) <= tools.deeds[t].objects)
+        call = next((c for c in calls if c.name in fine or (c.name in later and not c.failed)), None)
+        if call and call.name not in fine:
+            yield Finding("acted_out_of_order", call.index, call.name, f"came before {' or '.join(sorted(first))}")
+
+
+@lru_cache(maxsize=64)
+def _orders(policy: str, reads: frozenset[str], writes: frozenset[str]) -> list[tuple[frozenset[str], frozenset[str]]]:
+    """Return the tools that a rule wants called first, with those that wait, where its words leave no doubt of either."""
+    told = (pattern("conduct", "order").search(x.strip()) for x in re.split(r"(?<=[.!?])\s+|\n", policy))
+    parts = [[" ".join(v for k, v in m.groupdict("").items() if k[0] == part) for part in "fl"] for m in told if m]
+    pairs = [(_meant(first, reads | writes, reads), _meant(later, writes)) for first, later in parts]
+    return [(first, later) for first, later in pairs if first and later and first.isdisjoint(later)]
+
+
+def _meant(said: str, tools: frozenset[str], reads: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The tools whose every word is said, and nothing beside; of no ``reads``, the one that may be meant will do."""
+    told = [w for w in name_words(said) if not pattern("conduct", "links").fullmatch(w)]
+    heard = [w for w in told if not pattern("conduct", "looks").fullmatch(w)]
+    names = {t: [w for w in name_words(t)[t in reads and heard != told :] if len(w) > 2] for t in tools}
+    fits = {t: name for t, name in names.items() if heard and all(any(_is_said(w, [h]) for w in name) for h in heard)}
+    whole = {t for t, name in fits.items() if all(_is_said(w, heard) for w in name)}
+    return frozenset(whole or (fits if len(fits) == 1 and not reads else ()))
 
 
 def _named(tools: frozenset[str], said: Sequence[str]) -> frozenset[str]:

@@ -23,7 +23,7 @@ from whilesim.grading.checks.language import pattern
 
 _TOKEN = re.compile(r"[^\W_](?:[\w\-./@+'#&]*\w)?")
 _JUNK = re.compile(r"[\W_]+")
-_SPOKEN = re.compile(r"(?i)\b[\w.-]{1,40}(?:\W+dot\W+[\w-]+)*\W+at\W+[\w-]+(?:\W+dot\W+[\w-]+)+")
+_SPOKEN = re.compile(r"(?i)\b[\w.-]{1,40}(?:\W+dot\W+[\w-]+){0,4}\W+at(?:\W+[\w-]+\W+dot){1,4}\W+\w+")
 _DIGITS = re.compile(r"\d[\d\s().\-/]{5,20}\d")
 
 
@@ -60,16 +60,15 @@ class _Heard:
 
     def holds(self, value: str, before: int) -> bool:
         """Say whether a value was said before a message, in any spelling."""
-        if any(_stands(value, text) for _, _, text in takewhile(lambda t: t[0] < before, self.texts)):
-            return True  # most are said as they are, and need no index
         plain, digits = normal(value), re.sub(r"\D", "", value)
         short = re.fullmatch(r"[a-z]{1,2}(\d{4,})", plain)  # 'order 4411' gives W4411
         spelt = (plain, f"#{short[1]}") if short else (plain,)
         if any(self._tokens.get(token, before) < before for token in spelt):
             return True
-        near = (n for n, at in self._numbers.items() if at < before and abs(len(n) - len(digits)) <= 4)
-        alike = any(n.endswith(digits) or digits.endswith(n) for n in near)
-        return alike and bool(pattern("identifiers", "phone").match(value))
+        if not pattern("identifiers", "phone").match(value):
+            return False
+        told = (re.sub(r"\D", "", n) for at, _, text in self.texts if at < before for n in _DIGITS.findall(text))
+        return any(abs(len(n) - len(digits)) <= 4 and (n.endswith(digits) or digits.endswith(n)) for n in told)
 
     @cached_property
     def _tokens(self) -> Mapping[str, int]:
@@ -79,19 +78,6 @@ class _Heard:
             for token in chain(tokens_of(text), _runs(text) if role == "user" else ()):
                 found.setdefault(token, at)
         return found
-
-    @cached_property
-    def _numbers(self) -> Mapping[str, int]:
-        """Digits of every long number, and the first message that holds it."""
-        runs = ((re.sub(r"\D", "", run), at) for at, _, text in reversed(self.texts) for run in _DIGITS.findall(text))
-        return dict(runs)
-
-
-def _stands(value: str, text: str) -> bool:
-    """Whether a value without marks in it stands in a text as it is, no letter or digit beside it."""
-    start = text.find(value) if value[0] != "_" and value.replace("_", "").isalnum() else -1
-    around = text[max(start - 1, 0) : start] + text[start + len(value) :][:1]
-    return start >= 0 and not re.search(r"\w", around)
 
 
 def is_id(key: str, value: Any) -> bool:

@@ -13,7 +13,7 @@ from whilesim.chat.messages import Message, read_message
 from whilesim.core.errors import InputError
 from whilesim.core.templates import load_words
 from whilesim.grading.checks.calls import read_calls
-from whilesim.grading.checks.conduct import check_calls, check_confirmation, check_words
+from whilesim.grading.checks.conduct import check_calls, check_confirmation, check_order, check_words
 from whilesim.grading.checks.deeds import open_toolbox
 from whilesim.grading.checks.findings import Finding
 from whilesim.grading.checks.identifiers import check_identifiers
@@ -56,7 +56,7 @@ def run_checks(
     read = [m if isinstance(m, Message) else read_message(m) for m in messages]
     box = open_toolbox(tools, (c.name for m in read for c in m.tool_calls))
     calls = read_calls(read, box.writes, None if failed is None else {*failed})
-    found = [*check_claims(read, calls, box), *check_identifiers(read, calls, box)]
+    found = [*check_claims(read, calls, box), *check_identifiers(read, calls, box), *check_order(read, calls, box)]
     found += [*check_confirmation(read, calls, box), *check_calls(read, calls, box), *check_words(read, box)]
     kept = [replace(f, severity=level) for f in found if (level := levels[f.check]) != "off"]
     return sorted(kept, key=lambda f: (f.message_index, f.check != "unknown_tool"))
