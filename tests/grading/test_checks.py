@@ -17,7 +17,6 @@ from whilesim.grading.checks.calls import looks_failed
 from whilesim.grading.checks.claims import claimed_tools, claims_measured
 from whilesim.grading.checks.conduct import _LEAK, _copied
 from whilesim.grading.checks.deeds import open_toolbox
-from whilesim.grading.checks.identifiers import _stands, normal, tokens_of
 from whilesim.grading.checks.language import clean, lexicon, sentences
 from whilesim.showcase import demo_tools
 from whilesim.situations.tools import parse_tools
@@ -206,21 +205,6 @@ def test_no_conversation_is_too_odd_to_be_checked(messages):
     found = run_checks(messages)
     assert all(0 <= f.message_index < len(messages) for f in found)
     assert [f.message_index for f in found] == sorted(f.message_index for f in found)
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.text('a1_-. "é٣', max_size=12), st.text("a1_-.", min_size=1, max_size=3))
-def test_what_stands_in_a_text_as_it_is_is_one_of_its_tokens(text, value):
-    if _stands(value, text):
-        assert normal(value) in tokens_of(text)
-
-
-def test_a_value_stands_where_no_letter_or_digit_is_beside_it():
-    assert _stands("W22", '{"id": "W22"}')
-    assert _stands("W22", "W22")
-    assert not _stands("W22", "W221")
-    assert not _stands("W22", "xW22")
-    assert not _stands("_W22", "_W22")
 
 
 @settings(max_examples=60, deadline=None)

@@ -175,8 +175,7 @@ def _wrong_end(oracle: Oracle, messages: Sequence[Message], tools: Sequence[Tool
     tried = _named(_calls(messages, tools, failed), tools, "handoff")
     handed = [c.index for c in tried if not c.failed]
     if oracle.handoff_wanted is True and not tried:
-        reason = "The customer was not handed to a person."
-        return [_violation("handoff_missing", reason, oracle, len(messages) - 1)]
+        return [_violation("handoff_missing", "The customer was not handed to a person.", oracle, len(messages) - 1)]
     if handed and _handed_on_wish(messages, tried, tools):
         return []
     if oracle.handoff_wanted is False and handed:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints, TypeAdapter, ValidationError
 
@@ -125,8 +125,7 @@ def checked(kind: type[T], value: Any, told: str, typed: str = "") -> T:
         InputError: It cannot be; the message opens with ``told`` and ends with ``typed``.
     """
     try:
-        found: T = _adapter(kind).validate_python(value)
-        return found
+        return cast(T, _adapter(kind).validate_python(value))
     except ValidationError as error:
         raise InputError(f"{told}{first_fault(error, given=True)} {typed}".rstrip()) from error
 
@@ -207,24 +206,18 @@ def _check(criteria: Sequence[Criterion]) -> None:
     names = [c.name for c in criteria]
     twice = [name for name in names if names.count(name) > 1]
     if not names:
-        msg = "the rubric has no criteria, so there is nothing to score. Type: rubric=['Says what is true.']"
-    elif twice:
-        msg = f"the rubric names {twice[0]!r} twice, and scores are kept by name: rename one, or merge the two."
-    elif sum(c.weight for c in criteria) == 0:
-        msg = "the rubric's weights sum to 0, so they make no reward: give a criterion a weight above 0."
-    else:
-        return
-    raise InputError(msg)
+        raise InputError("the rubric has no criteria, so nothing can be scored. Type: rubric=['Says what is true.']")
+    if twice:
+        raise InputError(f"the rubric names {twice[0]!r} twice, and scores are kept by name: rename or merge them.")
+    if sum(c.weight for c in criteria) == 0:
+        raise InputError("the rubric's weights sum to 0, so they make no reward: give a criterion a weight above 0.")
 
 
 def _failing_on_policy(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     found = [c for c in criteria if {"policy", "compliance"} & set(name_words(c.name))]
     if not found:
-        msg = (
-            f"hard_fail_on_policy_violation is set, but none of {[c.name for c in criteria]} is named for "
-            'the policy. Add "policy" to the weights, or give a criterion "hard_fail": true.'
-        )
-        raise InputError(msg)
+        msg = f"hard_fail_on_policy_violation is set, but none of {[c.name for c in criteria]} is named for the policy."
+        raise InputError(f'{msg} Add "policy" to the weights, or give a criterion "hard_fail": true.')
     return tuple(replace(c, hard_fail=True) if c in found else c for c in criteria)
 
 

@@ -18,10 +18,10 @@ from whilesim.core.jsontext import dumps
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, shorten, words
 from whilesim.grading.checks.calls import Call
-from whilesim.grading.checks.deeds import Deed, Toolbox
+from whilesim.grading.checks.deeds import Deed, Toolbox, stems
 from whilesim.grading.checks.findings import Finding
-from whilesim.grading.checks.identifiers import is_id, leaves, normal
-from whilesim.grading.checks.language import clean, pattern
+from whilesim.grading.checks.identifiers import is_id, leaves, normal, tokens_of
+from whilesim.grading.checks.language import clean, lexicon, pattern
 from whilesim.situations.schemas import validator
 
 _LEAK = 25
@@ -29,7 +29,7 @@ _LEAK = 25
 _DENSE = 12  # times that a text gets smaller which only repeats itself
 
 
-def check_calls(calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
+def check_calls(messages: Sequence[Message], calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
     """Find calls of unknown tools, with arguments that do not fit, without answer, or repeated in vain."""
     fails = defaultdict[str, Counter[str]](Counter)
     done: dict[str, int] = {}
@@ -49,28 +49,27 @@ def check_calls(calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
         elif fails[same][error] == 3 and call.reply is not None:
             yield Finding("repeated_failing_call", call.index, quote, f"{call.name} failed the third time alike")
         if not call.failed and call.name in tools.writes:
-            if same in done and not _between(calls[done[same] + 1 : position], call, tools):
+            if same in done and not _between(messages, calls[done[same] : position], call, tools):
                 yield Finding("duplicate_write", call.index, quote, f"{call.name} had succeeded just so before")
             done[same] = position
 
 
-def _between(calls: Sequence[Call], call: Call, tools: Toolbox) -> bool:
-    """Whether another write touched an id of this call in between."""
+def _between(messages: Sequence[Message], calls: Sequence[Call], call: Call, tools: Toolbox) -> bool:
+    """Whether another write touched an id of this call since the first of some, or the customer wanted it once more."""
+    heard = " ".join(m.content or "" for m in messages[calls[0].index : call.index] if m.role == "user")
     ids = {normal(str(v)) for k, v in leaves(call.arguments) if is_id(k, v)}
-    writes = (c for c in calls if not c.failed and c.name in tools.writes)
-    return any(ids & {normal(str(v)) for _, v in leaves(c.arguments)} for c in writes)
+    writes = (c for c in calls[1:] if not c.failed and c.name in tools.writes)
+    return bool(pattern("conduct", "anew").search(heard)) or any(ids & tokens_of(c.call.arguments) for c in writes)
 
 
 def _invalid(call: Call, tools: Toolbox) -> str | None:
     schema: Mapping[str, Any] = tools.deeds[call.name].tool.parameters if call.name in tools.given else {}
-    nothing = call.call.arguments.strip() in ("", "null") and not schema.get("required")
-    if not call.arguments and call.call.parsed is None and not nothing:
+    if call.call.parsed is None:
         return "the arguments are no JSON object"
     extra = sorted({*call.arguments} - {*(schema.get("properties") or {})})
     if schema and extra and not schema.get("additionalProperties"):
         return f"{call.name} has no argument {extra[0]!r}"
-    quick = tools.fits.get(call.name)
-    if not schema or (quick and quick(call.arguments)):
+    if not schema or ((quick := tools.fits.get(call.name)) and quick(call.arguments)):
         return None
     error = next(validator(schema).iter_errors(dict(call.arguments)), None)
     return None if error is None else shorten(f"{'.'.join(map(str, error.path)) or call.name}: {error.message}", 200)
@@ -88,8 +87,7 @@ def check_words(messages: Sequence[Message], tools: Toolbox) -> Iterator[Finding
             continue
         if not text and not message.tool_calls:
             yield Finding("empty_reply", index, "", "neither words nor a call")
-        word = 0 < len(text) < 12 and " " not in text  # a whole question may have to be asked again
-        alike = word and mute and told.count(text) > 1  # the third time, whatever was said
+        alike = mute and 0 < len(text) < 12 and " " not in text and told.count(text) > 1  # a word, the third time
         if alike or len(text) > 400 + _DENSE * len(compress(text.encode("utf-8", "replace"))):
             yield Finding("empty_reply", index, text[:80], "says one thing over and over")
         told.append(text)
@@ -118,19 +116,14 @@ def _mixed_role(text: str, heard: Sequence[str], tools: Toolbox) -> str | None:
 
 
 def _copied(text: str, policy: str) -> str | None:
-    """The first run of words that stands in the policy, too; a word that does not ends what can be one."""
-    words, (known, runs), shared = re.findall(r"\w+", text.lower()), _known_runs(policy), 0
-    for end, word in enumerate(words, 1):
-        shared = shared + 1 if word in known else 0
-        if shared >= _LEAK and (run := " ".join(words[end - _LEAK : end])) in runs:
-            return run
-    return None
+    """The first run of words that stands in the policy, too."""
+    return next((run for run in _runs(text) if run in _runs(policy)), None)
 
 
-@lru_cache(maxsize=16)
-def _known_runs(policy: str) -> tuple[frozenset[str], frozenset[str]]:
-    words = re.findall(r"\w+", policy.lower())
-    return frozenset(words), frozenset(" ".join(words[i : i + _LEAK]) for i in range(len(words) - _LEAK + 1))
+@lru_cache(maxsize=128)
+def _runs(text: str) -> Mapping[str, None]:
+    words = re.findall(r"\w+", text.lower())
+    return dict.fromkeys(" ".join(words[i : i + _LEAK]) for i in range(len(words) - _LEAK + 1))
 
 
 @lru_cache(maxsize=64)
@@ -143,7 +136,7 @@ def _held(policy: str, writes: frozenset[str]) -> tuple[frozenset[str], bool]:
     asking = [x for x in re.split(r"(?<=[.!?])\s+|\n", policy) if says(x, "demand", "demand_act")]
     plain = all(says(x, "named") and not says(x, "general") for x in asking)
     listed = any(re.search(r"(?::|\bbefore)\s*$", x) for x in asking)  # the deeds stand below
-    named = [frozenset(tool for tool in writes if _is_named(tool, words(x))) for x in asking]
+    named = [_named(writes, words(x)) for x in asking]
     held = frozenset().union(*named) if plain and not listed and all(named) else writes
     return held if asking else frozenset(), all(says(x, "every", "costs") for x in asking)
 
@@ -162,10 +155,46 @@ def check_confirmation(messages: Sequence[Message], calls: Sequence[Call], tools
             agreed.add(same)
 
 
-def _is_named(tool: str, said: Sequence[str]) -> bool:
-    """Whether a word of the tool's name is said, or one for the same deed."""
-    ways = [next((g for g in load_words("oracle")["same"] if w in g), [w]) for w in name_words(tool) if len(w) > 2]
-    return any(s.startswith(w[: max(4, len(w) - 1)]) for way in ways for w in way for s in said)
+def check_order(messages: Sequence[Message], calls: Sequence[Call], tools: Toolbox) -> Iterator[Finding]:
+    """Find calls made before another one that the policy wants first: ``acted_out_of_order``."""
+    policy = "\n".join(m.content or "" for m in messages if m.role == "system")
+    reads = frozenset(tools.deeds) - tools.writes
+    for first, later in _orders(policy, reads, tools.writes):  # another look-up may show as much
+        fine = first.union(t for t in reads for f in first if stems(name_words(f)[1:]) <= tools.deeds[t].objects)
+        call = next((c for c in calls if c.name in fine or (c.name in later and not c.failed)), None)
+        if call and call.name not in fine:
+            yield Finding("acted_out_of_order", call.index, call.name, f"came before {' or '.join(sorted(first))}")
+
+
+@lru_cache(maxsize=64)
+def _orders(policy: str, reads: frozenset[str], writes: frozenset[str]) -> list[tuple[frozenset[str], frozenset[str]]]:
+    """Return the tools that a rule wants called first, with those that wait, where its words leave no doubt of either."""
+    told = (pattern("conduct", "order").search(x.strip()) for x in re.split(r"(?<=[.!?])\s+|\n", policy))
+    parts = [[" ".join(v for k, v in m.groupdict("").items() if k[0] == part) for part in "fl"] for m in told if m]
+    pairs = [(_meant(first, reads | writes, reads), _meant(later, writes)) for first, later in parts]
+    return [(first, later) for first, later in pairs if first and later and first.isdisjoint(later)]
+
+
+def _meant(said: str, tools: frozenset[str], reads: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The tools whose every word is said, and nothing beside; of no ``reads``, the one that may be meant will do."""
+    told = [w for w in name_words(said) if not pattern("conduct", "links").fullmatch(w)]
+    heard = [w for w in told if not pattern("conduct", "looks").fullmatch(w)]
+    names = {t: [w for w in name_words(t)[t in reads and heard != told :] if len(w) > 2] for t in tools}
+    fits = {t: name for t, name in names.items() if heard and all(any(_is_said(w, [h]) for w in name) for h in heard)}
+    whole = {t for t, name in fits.items() if all(_is_said(w, heard) for w in name)}
+    return frozenset(whole or (fits if len(fits) == 1 and not reads else ()))
+
+
+def _named(tools: frozenset[str], said: Sequence[str]) -> frozenset[str]:
+    """The tools of whose names a verb is said, or one for the same deed, or a noun that no such tool explains."""
+    hits = {tool: {w for w in name_words(tool) if len(w) > 2 and _is_said(w, said)} for tool in tools}
+    led = {tool for tool, found in hits.items() if lexicon("en").senses(found, "VPG")}
+    return frozenset(led.union(t for t, found in hits.items() if found.difference(*(hits[tool] for tool in led))))
+
+
+def _is_said(word: str, said: Sequence[str]) -> bool:
+    ways = next((group for group in load_words("oracle")["same"] if word in group), [word])
+    return any(s.startswith(w[: max(4, len(w) - 1)]) for w in ways for s in said)
 
 
 def _costs(deed: Deed) -> bool:
@@ -183,12 +212,19 @@ def _missing(messages: Sequence[Message], earlier: Sequence[Call], call: Call) -
     if pattern("conduct", "hold").search(said):
         return "was called though the customer held back"
     agreed = pattern("conduct", "yes").search(said)
-    chosen = agreed or (pattern("conduct", "choice").search(said) and pattern("conduct", "offered").search(spoken[-1]))
+    chosen = pattern("conduct", "choice").search(said) and pattern("conduct", "offered").search(spoken[-1])
     asks = said.endswith("?") and not pattern("conduct", "urges").search(said)
     answers = agreed and agreed.start() < 2 and not pattern("conduct", "thanks").match(said)
-    if not chosen or (asks and not answers):
+    if not (agreed or chosen or _echoes(said, spoken[-1])) or (asks and not answers):
         return "was called without a yes from the customer"
     return _switched(messages[: call.index], [c for c in earlier if c.index > turn], call)
+
+
+def _echoes(said: str, asked: str) -> bool:
+    """Whether a short order repeats what the agent offered to do: 'Place it.' after 'Shall I place it?'."""
+    told = [w for w in words(said) if w not in load_words("checks_deeds")["plain"].split()]
+    orders = lexicon("en").senses(told[:1], "VPGO") and "?" not in said
+    return bool(orders) and len(told) < 4 and {*told} <= {*words(asked)}
 
 
 def _switched(messages: Sequence[Message], turn: Sequence[Call], call: Call) -> str | None:

@@ -73,9 +73,7 @@ def open_toolbox(tools: Any, called: Iterable[str] = ()) -> Toolbox:
     """Read tools in any dialect; names that were called but not given are judged by name alone."""
     if isinstance(tools, Toolbox):
         box = tools
-    elif isinstance(tools, (list, tuple)) and all(isinstance(t, Tool) for t in tools):
-        box = _box(tools)
-    elif isinstance(tools, list) and all(isinstance(t, dict) for t in tools):
+    elif tools and isinstance(tools, list) and all(isinstance(t, dict) for t in tools):
         box = _parse(dumps(tools))
     else:
         box = _box(parse_tools(tools) if tools else ())
@@ -92,6 +90,8 @@ def _parse(text: str) -> Toolbox:
 def _box(tools: Sequence[Tool]) -> Toolbox:
     fields = {t.name: tuple(t.parameters.get("properties") or ()) for t in tools}
     deeds = {t.name: Deed(t, *_read(t.name, t.description, t.effect, fields[t.name])) for t in tools}
+    found = ((t.name, re.match("name '(.+)' is not legal", note)) for t in tools for note in t.notes)
+    deeds |= {old[1]: deeds[name] for name, old in found if old}  # calls of elsewhere have the name as it was
     return Toolbox(deeds, frozenset(deeds))
 
 

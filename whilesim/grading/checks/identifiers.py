@@ -23,6 +23,7 @@ from whilesim.grading.checks.language import pattern
 
 _TOKEN = re.compile(r"[^\W_](?:[\w\-./@+'#&]*\w)?")
 _JUNK = re.compile(r"[\W_]+")
+_SPOKEN = re.compile(r"(?i)\b[\w.-]{1,40}(?:\W+dot\W+[\w-]+){0,4}\W+at(?:\W+[\w-]+\W+dot){1,4}\W+\w+")
 _DIGITS = re.compile(r"\d[\d\s().\-/]{5,20}\d")
 
 
@@ -45,6 +46,7 @@ def _runs(text: str) -> Iterator[str]:
     """Short neighbours joined, for customers spell ids with blanks in them, and ``#`` before bare numbers."""
     plain = [normal(t) for t in _TOKEN.findall(text)]
     yield from (f"#{token}" for token in plain if token.isdigit())
+    yield from (normal(re.sub(r"(?i)\W+(?:at|dot)\W+", "", m)) for m in _SPOKEN.findall(text))
     for start in range(len(plain)):
         joined = accumulate(plain[start : start + 12])
         yield from takewhile(lambda run: len(run) <= 24, islice(joined, 1, None))
@@ -58,16 +60,15 @@ class _Heard:
 
     def holds(self, value: str, before: int) -> bool:
         """Say whether a value was said before a message, in any spelling."""
-        if any(_stands(value, text) for _, _, text in takewhile(lambda t: t[0] < before, self.texts)):
-            return True  # most are said as they are, and need no index
         plain, digits = normal(value), re.sub(r"\D", "", value)
         short = re.fullmatch(r"[a-z]{1,2}(\d{4,})", plain)  # 'order 4411' gives W4411
         spelt = (plain, f"#{short[1]}") if short else (plain,)
         if any(self._tokens.get(token, before) < before for token in spelt):
             return True
-        near = (n for n, at in self._numbers.items() if at < before and abs(len(n) - len(digits)) <= 4)
-        alike = any(n.endswith(digits) or digits.endswith(n) for n in near)
-        return alike and bool(pattern("identifiers", "phone").match(value))
+        if not pattern("identifiers", "phone").match(value):
+            return False
+        told = (re.sub(r"\D", "", n) for at, _, text in self.texts if at < before for n in _DIGITS.findall(text))
+        return any(abs(len(n) - len(digits)) <= 4 and (n.endswith(digits) or digits.endswith(n)) for n in told)
 
     @cached_property
     def _tokens(self) -> Mapping[str, int]:
@@ -77,19 +78,6 @@ class _Heard:
             for token in chain(tokens_of(text), _runs(text) if role == "user" else ()):
                 found.setdefault(token, at)
         return found
-
-    @cached_property
-    def _numbers(self) -> Mapping[str, int]:
-        """Digits of every long number, and the first message that holds it."""
-        runs = ((re.sub(r"\D", "", run), at) for at, _, text in reversed(self.texts) for run in _DIGITS.findall(text))
-        return dict(runs)
-
-
-def _stands(value: str, text: str) -> bool:
-    """Whether a value without marks in it stands in a text as it is, no letter or digit beside it."""
-    start = text.find(value) if value[0] != "_" and value.replace("_", "").isalnum() else -1
-    around = text[max(start - 1, 0) : start] + text[start + len(value) :][:1]
-    return start >= 0 and not re.search(r"\w", around)
 
 
 def is_id(key: str, value: Any) -> bool:
@@ -119,21 +107,12 @@ def leaves(value: Any) -> Iterator[tuple[str, Any]]:
 def check_identifiers(messages: Sequence[Message], calls: Sequence[Call], tools: Toolbox) -> list[Finding]:
     """Find ids in calls that nobody gave before the call: ``unsourced_identifier``."""
     heard = _Heard([(i, m.role, m.content) for i, m in enumerate(messages) if m.role != "assistant" and m.content])
-    given = (
-        (c, k, v) for c in calls for k, v in leaves(c.arguments) if is_id(k, v) and not heard.holds(str(v), c.index)
-    )
-    wrong = [(c.index, k, str(v)) for c, k, v in given if not _stated(tools, c.name, v)]
-    return [Finding("unsourced_identifier", at, v, f"{k} {v!r} was given by nobody before") for at, k, v in wrong]
+    given = ((c, k, v) for c in calls for k, v in leaves(c.arguments) if is_id(k, v))
+    wrong = ((c, k, str(v)) for c, k, v in given if not heard.holds(str(v), c.index) and not _stated(tools, c.name, v))
+    return [Finding("unsourced_identifier", c.index, v, f"{k} {v!r} was given by nobody before") for c, k, v in wrong]
 
 
 def _stated(tools: Toolbox, name: str, value: Any) -> bool:
     """Whether the tool's own schema states a value: in an enum, a constant or a default."""
     schema = tools.deeds[name].tool.parameters if name in tools.deeds else {}
-    return any(v == value for _, v in _fixed(schema))
-
-
-def _fixed(schema: Any) -> Iterator[tuple[str, Any]]:
-    for key, item in schema.items() if isinstance(schema, Mapping) else ():
-        yield from leaves(item) if key in ("enum", "const", "default") else _fixed(item)
-    for item in schema if isinstance(schema, list) else ():
-        yield from _fixed(item)
+    return any(v == value and not {"enum", "const", "default"}.isdisjoint(path) for path, v in paths(schema))

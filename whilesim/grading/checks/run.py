@@ -13,7 +13,7 @@ from whilesim.chat.messages import Message, read_message
 from whilesim.core.errors import InputError
 from whilesim.core.templates import load_words
 from whilesim.grading.checks.calls import read_calls
-from whilesim.grading.checks.conduct import check_calls, check_confirmation, check_words
+from whilesim.grading.checks.conduct import check_calls, check_confirmation, check_order, check_words
 from whilesim.grading.checks.deeds import open_toolbox
 from whilesim.grading.checks.findings import Finding
 from whilesim.grading.checks.identifiers import check_identifiers
@@ -50,16 +50,13 @@ def run_checks(
     """
     for check, level in (severity or {}).items():
         if check not in SEVERITY or level not in ("drop", "warn", "off"):
-            msg = (
-                f"severity has {check!r}: {level!r}, and there is no such check or level. "
-                f"Type drop, warn or off for one of: {', '.join(SEVERITY)}."
-            )
-            raise InputError(msg)
+            msg = f"severity has {check!r}: {level!r}, and there is no such check or level."
+            raise InputError(f"{msg} Type drop, warn or off for one of: {', '.join(SEVERITY)}.")
     levels = {**SEVERITY, **(severity or {})}
     read = [m if isinstance(m, Message) else read_message(m) for m in messages]
     box = open_toolbox(tools, (c.name for m in read for c in m.tool_calls))
     calls = read_calls(read, box.writes, None if failed is None else {*failed})
-    found = [*check_claims(read, calls, box), *check_identifiers(read, calls, box)]
-    found += [*check_confirmation(read, calls, box), *check_calls(calls, box), *check_words(read, box)]
+    found = [*check_claims(read, calls, box), *check_identifiers(read, calls, box), *check_order(read, calls, box)]
+    found += [*check_confirmation(read, calls, box), *check_calls(read, calls, box), *check_words(read, box)]
     kept = [replace(f, severity=level) for f in found if (level := levels[f.check]) != "off"]
     return sorted(kept, key=lambda f: (f.message_index, f.check != "unknown_tool"))

@@ -207,8 +207,13 @@ class Ledger:
         """Whether a record or the customer says what a passive claim says."""
         if claim.family in _DEEDS or pattern("deeds", "just_now").search(claim.text):
             return False
-        heard = (part for i in self.customers if i < claim.index for part in re.split(r"[.!?;\n]", self._said(i)))
+        heard = (part for i in self.customers if i < claim.index for part in self._news(claim, self._said(i)))
         return self._recorded_since(claim, -1) or any(self._reported(claim, part) for part in heard)
+
+    def _news(self, claim: Claim, said: str) -> list[str]:
+        """The parts of a message that may say it is done already: with its ids, where the message asks for it, too."""
+        asks = claim.ids and meets(claim.senses, self.words.senses(_WORDS.findall(said), "VG"))
+        return [p for p in re.split(r"[.!?;\n]", said) if not asks or {*map(normal, claim.ids)} <= tokens_of(p)]
 
     def _recorded_since(self, claim: Claim, since: int) -> bool:
         return all(self._recorded(claim, i, since) for i in map(normal, claim.ids or ("",)))
@@ -247,8 +252,7 @@ def check_claims(messages: Sequence[Message], calls: Sequence[Call], tools: Tool
     wrongs: dict[tuple[int, str], Finding] = {}
     for claim in read_claims(messages, tools):
         if wrong := ledger.judge(claim):
-            finding = Finding(wrong[0], claim.index, claim.quote, wrong[1])
-            wrongs.setdefault((claim.index, claim.quote), finding)
+            wrongs.setdefault((claim.index, claim.quote), Finding(wrong[0], claim.index, claim.quote, wrong[1]))
         ledger.reported.append(claim.index)
     return list(wrongs.values())
 
