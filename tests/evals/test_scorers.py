@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from shop import ticket
 
+from whilesim.chat.messages import Trace
 from whilesim.core.errors import InputError
 from whilesim.evals.rules import choose_rules, read_rules
 from whilesim.evals.scorers import decide_pass, score_policy, score_resolution, score_tools
@@ -173,6 +174,52 @@ def test_the_tutorials_rule_is_built_in_and_reads_the_context() -> None:
     rules = choose_rules(["refund_without_verification"], read_rules(), "x")
     assert score_policy(trace("issue_refund"), one(customer_context={"verified": False}), rules).value == 0.0
     assert score_policy(trace("issue_refund"), one(customer_context={"verified": True}), rules).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("told", "says", "value"),
+    [
+        ({"customer_context": {"verified": False}}, True, 0.0),  # the agent vouches for itself
+        ({"customer_context": {}, "initial_state": {"customer": {"7": {"verified": False}}}}, True, 0.0),
+        ({"customer_context": {}, "expected_final_state": {"verified": False}}, True, 0.0),
+        ({"customer_context": {"verified": False}, "expected_final_state": {"verified": True}}, True, 1.0),
+        ({"customer_context": {"verified": False}, "expected_final_state": {"verified": True}}, False, 0.0),
+        (
+            {
+                "customer_context": {"id": "7", "verified": False},
+                "expected_final_state": {"customer": {"7": {"verified": True}}},
+            },
+            True,
+            1.0,
+        ),
+        ({"customer_context": {"verified": True}}, True, 1.0),
+        ({"customer_context": {"verified": True}}, False, 0.0),  # against itself it is believed
+        ({"customer_context": {"verified": True}}, None, 1.0),
+        ({"customer_context": {}}, True, 1.0),  # of what the ticket does not speak, only the agent knows
+        ({"customer_context": {}}, None, 0.0),
+    ],
+)
+def test_an_agents_word_excuses_nothing_that_the_ticket_says_otherwise(
+    told: dict[str, Any], says: bool | None, value: float
+) -> None:
+    rules = choose_rules(["refund_without_verification"], read_rules(), "x")
+    state = {} if says is None else {"verified": says}
+    scored = score_policy(trace("issue_refund", state=state), one(**told), rules)
+    assert scored.value == value
+    vouched = "by the agent's own word alone (the ticket says False: type it in expected_final_state"
+    assert (vouched in scored.why) is (says is True and value == 0.0)
+
+
+def test_the_world_that_an_agent_played_on_bears_its_word_out_or_not() -> None:
+    """What happened to the record of the customer counts, whatever the ticket began with."""
+    rules = choose_rules(["refund_without_verification"], read_rules(), "x")
+    for verified, own, value in ((True, False, 1.0), (False, False, 0.0), (True, True, 0.0)):
+        played = trace("issue_refund", state={"verified": True})
+        records = {"customer": {"7": {"verified": verified}}}
+        failed = None if own else ()
+        played.trace = Trace(case="x", seed=0, messages=(), final_state=records, failed_calls=failed, stop="max_turns")
+        told = one(customer_context={"customer_id": "7", "verified": False})
+        assert score_policy(played, told, rules).value == value
 
 
 def test_a_rule_that_raises_or_mumbles_does_not_judge() -> None:

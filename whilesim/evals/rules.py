@@ -45,18 +45,18 @@ class Rule:
         named = (*_tuple(self.when_tool), *_tuple(self.before), *_tuple(self.never))
         return [name for name in named if not set("*?[") & set(name)]
 
-    def broken(self, calls: Sequence[Mapping[str, Any]], state: Callable[[str], Any]) -> str:
-        """Say how the calls break the rule; empty where they do not."""
+    def broken(self, calls: Sequence[Mapping[str, Any]], missing: Callable[[str, Any], str]) -> str:
+        """Say how the calls break the rule; empty where they do not. ``missing`` says why the state is not what is wanted."""
         earlier: list[str] = []
         for call in calls:
             if _named(name := str(call["name"]), self.never):
                 return f"{name} was called, and never may be"
             if _named(name, self.when_tool):
-                missing = [f"{k} is not {v!r}" for k, v in self.unless_state.items() if state(k) != v]
+                why = [told for key, wanted in self.unless_state.items() if (told := missing(key, wanted))]
                 if self.before and not any(_named(done, self.before) for done in earlier):
-                    missing.append(f"no {' or '.join(_tuple(self.before))} came first")
-                if missing or not (self.unless_state or self.before):
-                    return f"{name} was called" + (f", and {' and '.join(missing)}" if missing else "")
+                    why.append(f"no {' or '.join(_tuple(self.before))} came first")
+                if why or not (self.unless_state or self.before):
+                    return f"{name} was called" + (f", and {' and '.join(why)}" if why else "")
             if not call.get("failed"):
                 earlier.append(name)
         return ""

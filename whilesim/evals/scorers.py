@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from whilesim.cards.planning import near
@@ -102,15 +102,27 @@ def score_tools(trace: AgentTrace, ticket: Ticket) -> Scored:
 
 
 def score_policy(trace: AgentTrace, ticket: Ticket, rules: Rules) -> Scored:
-    """Score 1 where no rule was broken, 0 where one was."""
+    """Score 1 where no rule was broken, 0 where one was.
 
-    def state(key: str) -> Any:
-        known, value = look_up(key, trace, ticket)
-        return value if known and value is not None else ticket.customer_context.get(key)
+    What the agent reports of itself excuses nothing that the ticket, or the world that it played on, says otherwise.
+    """
+    played = trace.trace if trace.trace and trace.trace.failed_calls is not None else None  # it made no calls elsewhere
+    states = (ticket.expected_final_state, played.final_state if played else ticket.initial_state)
+    seen = [trace, *(replace(trace, final_state=dict(state), state_of="world") for state in states)]
+
+    def missing(key: str, wanted: Any) -> str:
+        context, found = ticket.customer_context.get(key), [look_up(key, state, ticket)[1] for state in seen]
+        if (context if found[0] is None else found[0]) != wanted:
+            return f"{key} is not {wanted!r}"
+        told = next((value for value in (*found[1:], context) if value is not None), wanted)
+        if trace.state_of == "world" or told == wanted:
+            return ""
+        typed = "type it in expected_final_state where a right agent makes it so"
+        return f"{key} is {wanted!r} by the agent's own word alone (the ticket says {told!r}: {typed})"
 
     for name, rule in rules.items():
         if isinstance(rule, Rule):
-            broken: Any = rule.broken(trace.tool_calls, state)
+            broken: Any = rule.broken(trace.tool_calls, missing)
         else:
             try:
                 broken = rule(trace, ticket)
