@@ -695,3 +695,13 @@ def test_a_trial_that_nobody_could_decide_is_no_flip() -> None:
     result = run(absent, trials=3)
     assert [t.passed for t in result.traces] == [True, None, True]
     assert (result.flip_rate.value, result.flip_rate.n) == (0.0, 1)
+
+
+@pytest.mark.parametrize("records", [{"84920": {"statsu": "shipped"}}, [{"order_id": "84920", "statsu": "shipped"}]])
+def test_a_field_of_a_record_that_is_nearly_one_of_the_worlds_is_told(records: Any) -> None:
+    options = ws.EvalOptions(floors=False, progress=False)
+    with pytest.warns(UserWarning, match="initial_state holds 'order', and its field 'statsu' .*Did you mean 'status'"):
+        run(shop_agent, ticket(initial_state={"order": records}), tools=TOOLS, options=options)
+    # what a record has beside it, or what is like nothing, is the user's own
+    fine = {"84920": {"status": "shipped", "status_2": "x", "gift_wrap": True}}
+    run(shop_agent, ticket(initial_state={"order": fine}), tools=TOOLS, options=options)

@@ -270,10 +270,15 @@ def test_an_unknown_rule_is_an_error_and_no_pass() -> None:
         choose_rules(["refund_without_verifcation"], read_rules(), "ticket 'CS-1'")
 
 
+def test_a_rule_inside_a_ticket_that_cannot_be_read_names_the_ticket() -> None:
+    with pytest.raises(InputError, match="ticket 'CS-1': the rule 'of must_not_do' .*Did you mean 'when_tool'"):
+        choose_rules([{"when_tol": "x"}], read_rules(), "ticket 'CS-1'")
+
+
 @pytest.mark.parametrize(
     ("rule", "match"),
     [
-        ({"when_tol": "x"}, "the rule 'r' cannot be read: 'when_tol' is 'x'"),
+        ({"when_tol": "x"}, "the rule 'r' cannot be read: 'when_tol' is 'x'.*Did you mean 'when_tool'?"),
         ({"unless_state": {"a": 1}}, "the rule 'r' names no tool in when_tool or never"),
         ("nowhere:rule", "the rule 'r' names 'nowhere:rule', which cannot be imported"),
         (3, "the rule 'r' cannot be read"),

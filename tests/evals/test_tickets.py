@@ -66,6 +66,28 @@ def test_a_misspelt_field_is_refused_with_the_nearest(field: str, meant: str) ->
         load_tickets([{**ticket(), field: ["x"]}])
 
 
+@pytest.mark.parametrize(
+    ("oracle", "place", "meant"),
+    [
+        ({"must_cal": [{"name": "x"}]}, "must_cal", "must_call"),
+        ({"must_call": [{"name": "x", "argumnts": {}}]}, r"must_call\.0\.argumnts", "arguments"),
+        ({"handoff_wantd": True}, "handoff_wantd", "handoff_wanted"),
+    ],
+)
+def test_a_misspelt_key_inside_an_oracle_is_refused_with_the_nearest(oracle: Any, place: str, meant: str) -> None:
+    with pytest.raises(InputError, match=f"ticket 1: the oracle's field '{place}' is .*Did you mean '{meant}'"):
+        load_tickets([ticket(oracle=oracle)])
+    with pytest.raises(InputError, match=r"'zzz' is 1: .*There are: must_call, .*at_most"):
+        load_tickets([ticket(oracle={"zzz": 1})])
+
+
+def test_an_oracle_says_as_much_as_its_row_knows(demo: Simulation) -> None:
+    row = next(t.source for t in load_tickets(demo.kept))
+    told = load_tickets(demo.kept.filter(lambda r: r.id == row))[0].oracle
+    assert load_tickets([ticket(oracle=told)])[0].oracle == told
+    assert load_tickets([ticket(oracle={"why": "It is so.", "ends": ["refused"]})])[0].oracle
+
+
 @pytest.mark.parametrize("field", ["channel", "source_id", "ticket_type", "customer_name"])
 def test_a_column_of_the_users_own_is_left_out_with_a_warning(field: str) -> None:
     with pytest.warns(UserWarning, match=f"ticket 1: the field '{field}' is unknown and was left out; the fields are"):

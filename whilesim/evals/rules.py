@@ -89,8 +89,8 @@ def choose_rules(wanted: Iterable[str | Mapping[str, Any]], known: Rules, where:
     chosen: dict[str, RuleLike] = {}
     for item in wanted:
         if isinstance(item, Mapping):
-            name = str(item.get("name") or item.get("never") or item.get("when_tool"))
-            rule = _read_rule(name, item)
+            name = str(item.get("name") or item.get("never") or item.get("when_tool") or "of must_not_do")
+            rule = _read_rule(name, item, f"{where}: ")
         elif item in known:
             name, rule = item, known[item]
         else:
@@ -121,15 +121,15 @@ def load_named(spec: str, told: str, typed: str) -> Any:
     return found
 
 
-def _read_rule(name: str, told: Any) -> RuleLike:
+def _read_rule(name: str, told: Any, where: str = "") -> RuleLike:
     if isinstance(told, str) and ":" in told:
-        where = f"the rule {name!r} names {told!r}, which cannot be imported: "
-        told = load_named(told, where, "Type module:function or eval/rules.py:function.")
+        lost = f"the rule {name!r} names {told!r}, which cannot be imported: "
+        told = load_named(told, lost, "Type module:function or eval/rules.py:function.")
     if callable(told):
         return cast(Callable[..., Any], told)
     typed = 'Type: {"when_tool": "issue_refund", "unless_state": {"verified": true}}'
     given = {"name": name, **told} if isinstance(told, Mapping) else told
-    rule = checked(Rule, given, f"the rule {name!r} cannot be read: ", typed)
+    rule = checked(Rule, given, f"{where}the rule {name!r} cannot be read: ", typed)
     if not rule.when_tool and not rule.never:
         raise InputError(f"the rule {name!r} names no tool in when_tool or never, so nothing breaks it. {typed}")
     return rule

@@ -6,6 +6,7 @@ its ``initial_state`` gives, and one for each id that its customer is known by.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -95,6 +96,12 @@ def open_sandbox(tickets: Sequence[Ticket], tools: Any, policy: Policy, world: A
                 refuse_stranger(f"{told}, and the world has no such kind", name, model.kinds)
             if kind is not None and not all(isinstance(record, Mapping) for record in records or ()):
                 raise InputError(f'{told}, and not all of it are records. Type: {{"84920": {{"status": "shipped"}}}}')
+            names = dict.fromkeys(str(n) for record in records or () if kind is not None for n in record)
+            known = model.kinds[kind].fields if kind is not None else {}
+            for field_name in (n for n in names if n not in known):
+                # address_2 beside address is a field of the user's own
+                if hint := near(field_name, known.keys() - names.keys(), 0.83):
+                    warnings.warn(f"{told}, and its field {field_name!r} is none that the tools speak of. {hint.strip()}", stacklevel=4)
     return Sandbox(tools=read, policy=policy, model=model, seed=seed, given=bool(given))
 
 

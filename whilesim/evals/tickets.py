@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, ConfigDict
 
 from whilesim.cards.planning import near
 from whilesim.core.errors import InputError
@@ -82,6 +82,13 @@ class Ticket:
     def name(self) -> str:
         """What messages call it."""
         return f"ticket {self.ticket_id!r}"
+
+
+class _Oracle(Oracle):
+    """An oracle as people write it, where a misspelt field would ask for nothing."""
+
+    __slots__ = ()
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
 
 _KNOWN = tuple(f.name for f in fields(Ticket))
@@ -154,7 +161,7 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
         try:
             ticket = _read(value, place)
             if ticket.oracle is not None:
-                checked(Oracle, ticket.oracle, f"{place}: the oracle's field ")
+                checked(_Oracle, ticket.oracle, f"{place}: the oracle's field ")
         except InputError as error:
             faults.append(str(error))
             continue
