@@ -190,6 +190,26 @@ def test_rows_become_tickets_and_leave_the_training_rows(demo: Simulation) -> No
     assert len(left.rows) < len(data.kept.rows)
 
 
+def test_it_is_said_how_many_rows_became_no_ticket_and_why(demo: Simulation, caplog: pytest.LogCaptureFixture) -> None:
+    tickets, rows = load_tickets(demo.kept), demo.kept.rows
+    twice = len(rows) - len({r.card_id for r in rows})
+    (told,) = caplog.messages
+    assert told.startswith(f"{len(tickets)} tickets of {len(rows)} rows: ")
+    assert f"{twice} are further rollouts of a card" in told
+    assert f"{len(rows) - len(tickets) - twice} ask for no call and no hand-off" in told
+    caplog.clear()
+    mine = {t.source for t in tickets}
+    assert len(load_tickets(demo.kept.filter(lambda r: r.id in mine))) == len(tickets)
+    assert load_tickets(list(tickets))
+    assert not caplog.messages  # nothing was left out
+
+
+def test_a_card_whose_first_rollout_was_dropped_is_a_ticket_by_its_second(demo: Simulation) -> None:
+    some = load_tickets(demo)[0]
+    (made,) = load_tickets(demo.filter(lambda r: r.card_id == some.ticket_id and r.rollout == 1))
+    assert (made.ticket_id, made.source) == (some.ticket_id, f"{some.ticket_id}/r1")
+
+
 def test_a_failing_trace_becomes_a_ticket_with_the_customers_words() -> None:
     turns = [
         {"role": "user", "content": "Hi"},

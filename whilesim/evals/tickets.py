@@ -7,9 +7,11 @@ They come from a JSONL or CSV file, a list, a dataset on the Hub, the rows of a 
 from __future__ import annotations
 
 import csv
+import logging
 import os
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -28,6 +30,8 @@ from whilesim.keeping.hub import REPO
 from whilesim.keeping.rows import Row
 from whilesim.keeping.simulation import Simulation
 from whilesim.world.oracle import Oracle
+
+log = logging.getLogger(__name__)
 
 
 def _many(value: Any) -> Any:
@@ -135,7 +139,8 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
     Args:
         source: A path (JSONL, CSV, a JSON list), a list of mappings or tickets, ``"owner/name"`` of a
             dataset (``@revision`` behind it where one is meant), a simulation, whose rows then
-            become tickets, or traces of an evaluation.
+            become tickets (one a card, where its oracle asks for something: how many were left out,
+            and why, is logged), or traces of an evaluation.
         split: Of a dataset.
 
     Raises:
@@ -148,8 +153,7 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
         raise InputError("no tickets were given. Type the path of a JSONL or CSV file, or owner/name of a dataset.")
     where = "tickets"
     if isinstance(source, Simulation):
-        made = [_of_row(row, source) for row in source.rows]
-        values: Iterable[tuple[str, Any]] = ((f"row {t.source!r}", t) for t in made if t)
+        values: Iterable[tuple[str, Any]] = [(f"row {t.source!r}", t) for t in _of_rows(source)]
     elif isinstance(source, (str, os.PathLike)):
         where, path = os.fspath(source), Path(source)
         is_file = path.exists() or path.suffix in (".jsonl", ".json", ".csv")
@@ -269,10 +273,24 @@ def _unpadded(value: Any) -> Any:
     return {k: _unpadded(v) for k, v in value.items() if v is not None} if isinstance(value, dict) else value
 
 
-def _of_row(row: Row, data: Simulation) -> Ticket | None:
-    """Make a ticket of a row that was played; None where its oracle asks for nothing, so that doing nothing would be right."""
-    if (oracle := row.to_oracle()) is None or row.rollout or not (oracle.must_call or oracle.handoff_wanted):
-        return None
+def _of_rows(data: Simulation) -> Iterator[Ticket]:
+    """Make tickets of rows that were played, and log why some became none."""
+    left, cards = Counter[str](), set[str]()
+    for row in data.rows:
+        oracle = row.to_oracle()
+        if row.card_id in cards:
+            left["are further rollouts of a card"] += 1
+        elif oracle is None or not (oracle.must_call or oracle.handoff_wanted):
+            left["ask for no call and no hand-off, so that doing nothing would be right"] += 1
+        else:
+            yield _of_row(row, oracle, data.manifest.seed)
+        cards.add(row.card_id)
+    if left:
+        why = ", ".join(f"{n} {told}" for told, n in left.items())
+        log.warning("%d tickets of %d rows: %s", len(data.rows) - left.total(), len(data.rows), why)
+
+
+def _of_row(row: Row, oracle: Oracle, seed: int) -> Ticket:
     second = re.search(r'"([^"]+)"$', row.card.goal) if row.card.form == "second_request" else None
     return Ticket(
         ticket_id=row.card_id,
@@ -288,7 +306,7 @@ def _of_row(row: Row, data: Simulation) -> Ticket | None:
         source=row.id,
         cell=row.situation,
         world_of=row.twin_of or row.situation_id,
-        seed=data.manifest.seed,
+        seed=seed,
         oracle=row.oracle,
     )
 
