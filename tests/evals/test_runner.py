@@ -705,3 +705,15 @@ def test_a_field_of_a_record_that_is_nearly_one_of_the_worlds_is_told(records: A
     # what a record has beside it, or what is like nothing, is the user's own
     fine = {"84920": {"status": "shipped", "status_2": "x", "gift_wrap": True}}
     run(shop_agent, ticket(initial_state={"order": fine}), tools=TOOLS, options=options)
+
+
+def test_the_tutorials_comparison_holds_where_a_ticket_expects_no_final_state() -> None:
+    """Of it no mean is made: it says nothing of the agent."""
+    asked, bare = ticket(1, expected_final_state={"order_status": "lost"}), ticket(2, expected_final_state={})
+    result = run(shop_agent, asked, bare, options=ws.EvalOptions(progress=False))
+    below = [t.case_id for t in result.traces if not (t.scores["policy"] == 1.0 and t.scores["resolution"] >= 0.8)]
+    assert below == ["CS-001"]
+    assert [t.passed for t in result.traces] == [False, True]
+    assert (result.scores["resolution"].value, result.floors["do_nothing"].resolution) == (0.0, 0.0)
+    alone = run(shop_agent, bare).scores["resolution"]
+    assert (alone.value, alone.why) == (None, "the ticket expects no final state")

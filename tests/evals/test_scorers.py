@@ -130,13 +130,17 @@ def test_a_step_of_a_path_that_is_no_id_of_the_tickets_is_undecided(key: str, wa
     assert scored.value == value
 
 
-def test_what_a_ticket_does_not_ask_for_is_not_scored() -> None:
+def test_where_a_ticket_asks_nothing_nothing_was_missed_and_nothing_is_decided() -> None:
     bare = one(expected_tools=[], expected_final_state={}, must_not_do=[])
-    assert score_tools(trace("x"), bare).value is None
-    assert score_resolution(trace("x"), bare).why == "the ticket expects no final state"
+    found = {"tool_accuracy": score_tools(trace("x"), bare), "resolution": score_resolution(trace("x"), bare)}
+    whys = ["the ticket expects no tools", "the ticket expects no final state"]
+    assert [(s.value, s.why) for s in found.values()] == [(1.0, why) for why in whys]
     empty = trace("x")
-    empty.scores = {"policy": 1.0, "resolution": None}
+    empty.scores = {"policy": 1.0, **{n: s.value for n, s in found.items()}}
+    empty.reasons = {n: s.why for n, s in found.items()}
+    assert [empty.scored(n) for n in empty.scores] == [1.0, None, None]
     assert decide_pass(empty, bare) is None
+    assert decide_pass(empty, one(expected_tools=[], expected_final_state={})) is True  # it names a rule
 
 
 def policy(rule: Any, *made: Any, state: dict[str, Any] | None = None, **changes: Any) -> Any:

@@ -73,7 +73,7 @@ class EvalResult:
         """Scorer to its mean over tickets, with an interval; scores that are None are left out of it."""
         found: dict[str, Estimate] = {}
         for name in dict.fromkeys(name for trace in self.traces for name in trace.scores):
-            told = [(t.case_id, v) for t in self.traces if (v := t.scores.get(name)) is not None]
+            told = [(t.case_id, v) for t in self.traces if (v := t.scored(name)) is not None]
             why = next((t.reasons[name] for t in self.traces if name in t.reasons), "nothing was scored")
             found[name] = bootstrap([v for _, v in told], [i for i, _ in told]) if told else Estimate(None, why=why)
         return found

@@ -120,7 +120,7 @@ async def _evaluate(setup: Setup, agent: Any, judge_model: Any, told: Mapping[st
     floors: dict[str, Floor] = {}
     for name in FLOORS if setup.options.floors else ():
         played = await _play_agent(quiet, name, 1)
-        solved = [score for t in played if (score := t.scores["resolution"]) is not None]
+        solved = [score for t in played if (score := t.scored("resolution")) is not None]
         told_of = {t.case_id: (t.passed is True, bool(t.handoff.get("wanted"))) for t in played}
         floors[name] = Floor.of(told_of, fmean(solved) if solved else None)
     known: dict[str, Any] = {"date": began, "commit": find_commit(), "agent": name_agent(agent)}
@@ -280,7 +280,7 @@ def _note(trace: AgentTrace, name: str, scored: Scored) -> None:
 
 def _weigh(rubric: Rubric, trace: AgentTrace) -> None:
     """Add the weighted mean of the scores that there are; a hard fail makes it 0."""
-    scores = {c: v for c in rubric.criteria if (v := trace.scores.get(c.name)) is not None}
+    scores = {c: v for c in rubric.criteria if (v := trace.scored(c.name)) is not None}
     failed = [c.name for c, v in scores.items() if c.hard_fail and v < 0.5]
     missing = [c.name for c in rubric.criteria if c not in scores]
     weight, total = sum(c.weight for c in scores), sum(c.weight * v for c, v in scores.items())

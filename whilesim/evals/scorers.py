@@ -19,7 +19,7 @@ from whilesim.core.jsontext import dumps
 from whilesim.core.text import fold
 from whilesim.evals.rules import Rule, Rules
 from whilesim.evals.tickets import Ticket
-from whilesim.evals.traces import AgentTrace
+from whilesim.evals.traces import NO_TOOLS, NOTHING_EXPECTED, AgentTrace
 from whilesim.grading.outcome import violations
 from whilesim.grading.rubric import checked
 from whilesim.situations.tools import Tool
@@ -27,8 +27,6 @@ from whilesim.world.oracle import Oracle
 
 SCORERS = ("resolution", "tool_accuracy", "policy")
 """Criteria of a rubric that are scored without a model; the judge is asked about all others."""
-NOTHING_EXPECTED = "the ticket expects no final state"
-"""Why a resolution is None where that is no fault."""
 NO_STATE = "nobody reported a final state"
 """Why a resolution is None where that is no fault of the ticket."""
 _ENDS = ("must_call", "end", "handoff_missing", "handoff_unwanted")
@@ -43,7 +41,7 @@ class Scored:
     parts: Mapping[str, float] = field(default_factory=dict)
 
 
-_NO_TOOLS = Scored(value=None, why="the ticket expects no tools")
+_NO_TOOLS = Scored(value=1.0, why=NO_TOOLS)
 
 
 def score_ticket(trace: AgentTrace, ticket: Ticket, rules: Rules, tools: Sequence[Tool]) -> dict[str, Scored]:
@@ -70,7 +68,7 @@ def score_resolution(trace: AgentTrace, ticket: Ticket) -> Scored:
             return Scored(value=None, why=why if trace.state_of else NO_STATE)
         told.append((_tell(key, wanted, value), _agrees(wanted, value)))
     if not told:
-        return Scored(value=None, why=NOTHING_EXPECTED)
+        return Scored(value=1.0, why=NOTHING_EXPECTED)
     missed = [name for name, held in told if not held]
     return Scored(value=1 - len(missed) / len(told), why="; ".join(missed))
 
@@ -163,7 +161,7 @@ def decide_pass(trace: AgentTrace, ticket: Ticket) -> bool | None:
     if trace.failure:  # what the endpoint, the customer or the run did says nothing of the agent
         role, reason = trace.failure.partition(":")[0].split()
         return None if role != "agent" or reason in PLAYED_AGAIN else False
-    policy, resolution = trace.scores.get("policy"), trace.scores.get("resolution")
+    policy, resolution = trace.scores.get("policy"), trace.scored("resolution")
     due = len(ticket.expected_tools) if ticket.oracle is None else 0
     if policy != 1.0 or resolution not in (1.0, None) or (due and _in_order(_settled(trace.tool_calls), ticket) < due):
         return None if policy is None else False
