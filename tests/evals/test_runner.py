@@ -449,11 +449,16 @@ def test_always_handoff_wins_where_a_person_is_wanted_and_nothing_else() -> None
         "handoff": True,
     }
     plain = ticket(2, initial_state={"order": {"84920": {"status": "processing"}}})
-    with pytest.warns(UserWarning, match="always_handoff passes 1 of 2 tickets .50%"):
-        result = ws.evaluate("always_handoff", [wanted, plain], tools=TOOLS, options=ws.EvalOptions(progress=False))
-    assert result.floors["always_handoff"].wanted == (1, 1)
-    assert result.floors["always_handoff"].unwanted == (0, 1)
-    assert result.handoffs.counts[True, True] == 1
+    never = {**plain, "ticket_id": "CS-003", "handoff": False}
+    with pytest.warns(UserWarning, match="always_handoff passes 1 of 3 tickets .33%"):
+        result = ws.evaluate(
+            "always_handoff", [wanted, plain, never], tools=TOOLS, options=ws.EvalOptions(progress=False)
+        )
+    floor = result.floors["always_handoff"]
+    assert (floor.wanted, floor.unwanted, floor.open) == ((1, 1), (0, 1), (0, 1))
+    counts = result.handoffs.counts  # the table of hand-offs counts the same tickets in the same rows
+    assert {w: counts[w, True] + counts[w, False] for w in (True, False, None)} == {True: 1, False: 1, None: 1}
+    assert "hand-off wanted   not wanted         open" in str(result)
 
 
 def test_tickets_of_the_demo_are_played_on_the_worlds_that_they_came_from(demo: ws.Simulation) -> None:

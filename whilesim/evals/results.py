@@ -36,6 +36,8 @@ class Floor:
     wanted: tuple[int, int]
     """Passed and all, of the tickets on which a person is wanted."""
     unwanted: tuple[int, int]
+    open: tuple[int, int] = (0, 0)
+    """The same of the tickets on which either is fine."""
     resolution: float | None = None
     """Mean of the score, 0 to 1; None where it was not scored."""
 
@@ -45,12 +47,14 @@ class Floor:
         return len(self.passed) / self.tickets if self.tickets else 0.0
 
     @classmethod
-    def of(cls, told: Mapping[str, tuple[bool, bool]], resolution: float | None = None) -> Floor:
-        """Count what a floor passed: ticket id to whether it passed, and whether a person was wanted."""
-        split = ([passed for passed, wanted in told.values() if wanted is w] for w in (True, False))
-        wanted, unwanted = ((sum(found), len(found)) for found in split)
+    def of(cls, told: Mapping[str, tuple[bool, bool | None]], resolution: float | None = None) -> Floor:
+        """Count what a floor passed: ticket id to whether it passed, and whether a person was wanted (None: either is fine)."""
+        split = ([passed for passed, wanted in told.values() if wanted is w] for w in (True, False, None))
+        wanted, unwanted, either = ((sum(found), len(found)) for found in split)
         passed = tuple(i for i, (passed, _) in told.items() if passed)
-        return cls(passed=passed, tickets=len(told), wanted=wanted, unwanted=unwanted, resolution=resolution)
+        return cls(
+            passed=passed, tickets=len(told), wanted=wanted, unwanted=unwanted, open=either, resolution=resolution
+        )
 
 
 @dataclass(frozen=True)
@@ -179,10 +183,10 @@ def tell_floors(floors: Mapping[str, Floor]) -> list[str]:
     """Return the floors as a table, and which of them pass too much."""
     if not floors:
         return []
-    lines = [f"{'floors':<18}{'passed':>12}{'hand-off wanted':>18}{'not wanted':>13}"]
+    lines = [f"{'floors':<18}{'passed':>12}{'hand-off wanted':>18}{'not wanted':>13}{'open':>13}"]
     for name, floor in floors.items():
-        wanted, unwanted = ("{} of {}".format(*pair) for pair in (floor.wanted, floor.unwanted))
-        lines.append(f"  {name:<16}{f'{len(floor.passed)} of {floor.tickets}':>12}{wanted:>18}{unwanted:>13}")
+        told = ("{} of {}".format(*pair) for pair in (floor.wanted, floor.unwanted, floor.open))
+        lines.append("  {:<16}{:>12}{:>18}{:>13}{:>13}".format(name, f"{len(floor.passed)} of {floor.tickets}", *told))
     return lines + [f"weak suite: {line}" for line in weak(floors)]
 
 

@@ -121,7 +121,7 @@ async def _evaluate(setup: Setup, agent: Any, judge_model: Any, told: Mapping[st
     for name in FLOORS if setup.options.floors else ():
         played = await _play_agent(quiet, name, 1)
         solved = [score for t in played if (score := t.scored("resolution")) is not None]
-        told_of = {t.case_id: (t.passed is True, bool(t.handoff.get("wanted"))) for t in played}
+        told_of = {t.case_id: (t.passed is True, t.handoff.get("wanted")) for t in played}
         floors[name] = Floor.of(told_of, fmean(solved) if solved else None)
     known: dict[str, Any] = {"date": began, "commit": find_commit(), "agent": name_agent(agent)}
     known |= {"whilesim": __version__, "judge": told["judge"], "trials": setup.trials, "protocol": dict(told)}
