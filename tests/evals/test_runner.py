@@ -722,3 +722,11 @@ def test_the_tutorials_comparison_holds_where_a_ticket_expects_no_final_state() 
     assert (result.scores["resolution"].value, result.floors["do_nothing"].resolution) == (0.0, 0.0)
     alone = run(shop_agent, bare).scores["resolution"]
     assert (alone.value, alone.why) == (None, "the ticket expects no final state")
+
+
+def test_tickets_of_rows_without_the_tools_of_their_world_say_what_to_type(demo: ws.Simulation) -> None:
+    tickets = ws.load_tickets(demo.kept)
+    with pytest.raises(InputError, match=r"made from the row .*Type tools=.*--tools tools\.json --policy policy\.md"):
+        run("do_nothing", *tickets)
+    assert run("do_nothing", *tickets, tools=demo_tools()).traces
+    assert run("do_nothing").traces  # tickets that people wrote name what they need

@@ -94,6 +94,18 @@ def test_a_column_of_the_users_own_is_left_out_with_a_warning(field: str) -> Non
         assert len(load_tickets([{**ticket(), field: "x"}])) == 1
 
 
+def test_a_column_of_many_tickets_is_told_once(recwarn: pytest.WarningsRecorder) -> None:
+    load_tickets([{**ticket(n), "channel": "x", "shop": 1} for n in range(3)])
+    told = [str(w.message).partition(";")[0] for w in recwarn.list]
+    assert told == [f"ticket 1 and 2 more: the field '{n}' is unknown and was left out" for n in ("channel", "shop")]
+
+
+def test_rows_to_train_on_are_no_tickets_and_the_way_to_make_some_is_told(demo: Simulation, tmp_path: Path) -> None:
+    demo.kept.export(tmp_path / "kept.jsonl")
+    with pytest.raises(InputError, match=r"line 1 is a row to train on.*ws\.load_tickets\(ws\.load\(RUN\)\.kept\)\.save"):
+        load_tickets(tmp_path / "kept.jsonl")
+
+
 def test_a_csv_reads_lists_and_json_and_leaves_out_an_empty_row(tmp_path: Path) -> None:
     head = "ticket_id,user_message,customer_context,expected_tools,handoff"
     path = write(

@@ -74,9 +74,13 @@ def open_sandbox(tickets: Sequence[Ticket], tools: Any, policy: Policy, world: A
         world: A spec, or a factory of the user's own.
 
     Raises:
-        InputError: A ticket expects a tool, or holds records of a kind, that there is not.
+        InputError: A ticket expects a tool, or holds records of a kind, that there is not; or it was made from a row,
+            and no tools are given.
     """
     given = parse_tools(tools) if tools else ()
+    if not given and not callable(world) and (made := next((t for t in tickets if t.cell), None)):
+        msg = f"{made.name} was made from the row {made.source!r}, whose world is built from all the tools of the agent, and none are given. "
+        raise InputError(msg + "Type tools=..., as for simulate; in a shell: --tools tools.json --policy policy.md")
     known = {t.name: t.parameters["properties"] for t in given}
     for ticket in tickets if given else ():
         for name in ticket.expected_tools:

@@ -160,10 +160,10 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
         values = _of_hub(where, split) if not is_file and REPO.fullmatch(where.partition("@")[0]) else _of_file(path)
     else:
         values = ((f"ticket {i}", v) for i, v in enumerate(source if isinstance(source, Iterable) else [source], 1))
-    found, faults = dict[str, tuple[str, Ticket]](), list[str]()
+    found, faults, strange = dict[str, tuple[str, Ticket]](), list[str](), dict[str, list[str]]()
     for place, value in values:
         try:
-            ticket = _read(value, place)
+            ticket = _read(value, place, strange)
             if ticket.oracle is not None:
                 checked(_Oracle, ticket.oracle, f"{place}: the oracle's field ")
         except InputError as error:
@@ -178,10 +178,14 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
         raise InputError(f"{where}: {len(faults)} of the tickets cannot be used, mend them:\n  {told}{more}")
     if not found:
         raise InputError(f"{where}: there is no ticket in it. Type: whilesim eval --init, for twenty to begin with.")
+    for name, places in strange.items():
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        told = f"{places[0]}{more}: the field {name!r} is unknown and was left out; the fields are {', '.join(_KNOWN[:6])} ..."
+        warnings.warn(told, stacklevel=4)
     return Tickets(ticket for _, ticket in found.values())
 
 
-def _read(value: Any, place: str) -> Ticket:
+def _read(value: Any, place: str, strange: dict[str, list[str]]) -> Ticket:
     if isinstance(value, Ticket):
         return value
     if isinstance(value, Mapping) and {"case_id", "turns"} <= value.keys():  # a line of traces.jsonl
@@ -189,11 +193,13 @@ def _read(value: Any, place: str) -> Ticket:
     value = _of_trace(value) if hasattr(value, "case_id") else value
     if not isinstance(value, Mapping):
         raise InputError(f"{place} is {type(value).__name__}, and must be a mapping with ticket_id and user_message.")
+    if "messages" in value and "ticket_id" not in value:
+        typed = "Type ws.load_tickets(ws.load(RUN).kept).save(FILE), for tickets of a run."
+        raise InputError(f"{place} is a row to train on, and no ticket. {typed}")
     for name in (name for name in value if name not in _KNOWN):
-        told = f"{place}: the field {name!r} is unknown"
         if hint := near(str(name), _KNOWN, 0.84):  # so near that it is no column of the user's own
-            raise InputError(f"{told}. {hint}")
-        warnings.warn(f"{told} and was left out; the fields are {', '.join(_KNOWN[:6])} ...", stacklevel=5)
+            raise InputError(f"{place}: the field {name!r} is unknown. {hint}")
+        strange.setdefault(name, []).append(place)
     known = {k: value[k] for k in _KNOWN if value.get(k) not in (None, [])}  # [] is an empty mapping, too
     for name in ("ticket_id", "user_message"):
         if name not in known:
