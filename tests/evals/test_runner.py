@@ -19,6 +19,7 @@ from judges import Ruled, Scripted
 from shop import STARTER, shop_agent, ticket
 
 import whilesim as ws
+from whilesim.chat.usage import Usage
 from whilesim.conversations import players
 from whilesim.conversations.intent import asks_person
 from whilesim.core.errors import InputError, ModelError, RunError
@@ -709,7 +710,8 @@ def test_a_field_of_a_record_that_is_nearly_one_of_the_worlds_is_told(records: A
         run(shop_agent, ticket(initial_state={"order": records}), tools=TOOLS, options=options)
     # what a record has beside it, or what is like nothing, is the user's own
     fine = {"84920": {"status": "shipped", "status_2": "x", "gift_wrap": True}}
-    run(shop_agent, ticket(initial_state={"order": fine}), tools=TOOLS, options=options)
+    run(shop_agent, ticket(initial_state={"order": fine, "today": "2026-05-01"}), tools=TOOLS, options=options)
+    run(shop_agent, ticket(initial_state={"flags": [1, 2]}), options=options)
 
 
 def test_the_tutorials_comparison_holds_where_a_ticket_expects_no_final_state() -> None:
@@ -730,3 +732,20 @@ def test_tickets_of_rows_without_the_tools_of_their_world_say_what_to_type(demo:
         run("do_nothing", *tickets)
     assert run("do_nothing", *tickets, tools=demo_tools()).traces
     assert run("do_nothing").traces  # tickets that people wrote name what they need
+
+
+def test_what_a_judge_cost_is_told_and_kept(tmp_path: Path) -> None:
+    """Answers that could not be read were paid for, too."""
+    spent = Usage(calls=1, tokens_in=100, tokens_out=5, usd=0.25)
+    judged = Ruled(lambda *_: 0.8, usage=spent)
+    options = ws.EvalOptions(floors=False, progress=False, run_dir=tmp_path)
+    result = run(shop_agent, ticket(1), ticket(2), judge=judged, options=options)
+    assert result.usage == {"judge": spent + spent}
+    assert "  judge           2 calls, 200 tokens in, 10 out, $0.5000\n  cost            $0.5000\n" in str(result)
+    assert load_result(tmp_path).summary()["usage"] == {"judge": {"calls": 2, "tokens_in": 200, "tokens_out": 10, "usd": 0.5}}
+    mumbled = run(shop_agent, judge=Scripted(["no idea", "0.5?"]))
+    assert mumbled.usage == {"judge": Usage(calls=2, tokens_in=20, tokens_out=10, usd=None)}
+    assert "cost            unknown: a model's price" in str(mumbled)
+    free = run(shop_agent)  # nobody knows what a function calls
+    assert free.usage == {}
+    assert "cost" not in str(free)

@@ -275,7 +275,7 @@ def test_an_unknown_rule_is_an_error_and_no_pass() -> None:
 
 
 def test_a_rule_inside_a_ticket_that_cannot_be_read_names_the_ticket() -> None:
-    with pytest.raises(InputError, match="ticket 'CS-1': the rule 'of must_not_do' .*Did you mean 'when_tool'"):
+    with pytest.raises(InputError, match=r"ticket 'CS-1': the rule 'of must_not_do' .*Did you mean 'when_tool'"):
         choose_rules([{"when_tol": "x"}], read_rules(), "ticket 'CS-1'")
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, read_lines, write_lines, write_whole
 from whilesim.core.stats import Estimate, PassAt, bootstrap, pass_at, proportion, share
@@ -18,6 +19,7 @@ from whilesim.evals.tickets import read_json
 from whilesim.evals.traces import AgentTrace
 from whilesim.grading.outcome import Handoff, HandoffTable, handoff_table
 from whilesim.grading.rubric import checked
+from whilesim.keeping.ledger import tell_usage
 
 FLOOR = 0.2
 """Share of a suite that a trivial agent may pass before the suite is called weak."""
@@ -126,6 +128,12 @@ class EvalResult:
         """Hand-offs wanted and made."""
         return handoff_table(Handoff(**t.handoff) for t in self.traces if t.handoff)
 
+    @property
+    def usage(self) -> dict[str, Usage]:
+        """Role to what its model used, the floors left out; empty where no model was called from here."""
+        used = gather((role, u) for t in self.traces for role, u in t.usage.items() if u.calls)
+        return {role: sum(found, Usage()) for role, found in used.items()}
+
     def summary(self) -> dict[str, Any]:
         """Return the run's numbers as a JSON object: what ``scores.json`` holds."""
         scores = {name: asdict(e) for name, e in self.scores.items()}
@@ -133,6 +141,7 @@ class EvalResult:
         rates = {"passed": self.passed, "flip_rate": self.flip_rate, "tool_error_rate": self.tool_error_rate}
         told = {name: asdict(e) for name, e in rates.items()}
         return {**self.run, "scores": scores, **told, "undecided": self.undecided, "average_turns": self.average_turns,
+                "usage": {role: used.to_json() for role, used in self.usage.items()},
                 "pass_at": str(self.pass_at), "floors": {n: asdict(f) for n, f in self.floors.items()}, "tickets": tickets}  # fmt: skip
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -157,6 +166,7 @@ class EvalResult:
         lines.append(f"  {'trials':<16}{self.pass_at}; flip rate {self.flip_rate}")
         turns = f"{self.average_turns:.1f} customer messages a ticket"
         lines.append(f"  {'tool errors':<16}{self.tool_error_rate}; {turns}")
+        lines += ["  " + line for line in tell_usage(self.usage, 16) if self.usage]
         failures = [t.failure for t in self.traces if t.failure]
         found = [t.findings[0] for t in self.traces if t.findings]
         lines += [f"  {len(failures)} without an answer: {failures[0]}"] if failures else []

@@ -44,7 +44,7 @@ from whilesim.evals.tickets import Ticket
 from whilesim.evals.traces import AgentTrace, tell_failure
 from whilesim.grading.checks.calls import read_calls
 from whilesim.grading.checks.run import run_checks
-from whilesim.grading.judge import Evidence, judge
+from whilesim.grading.judge import Evidence, Judgement, judge
 from whilesim.grading.outcome import read_handoff
 from whilesim.grading.rubric import Rubric
 from whilesim.keeping.judging import and_close, name_model
@@ -196,7 +196,7 @@ async def _play_one(setup: Setup, stage: Stage, case: Case, ticket: Ticket) -> A
     silent = _is_silent(played, {t.name for t in tools if t.effect == "handoff"})
     trace.failure = tell_failure(why) if (why := played.failure or (mute if silent else None)) else ""
     trace.state_of = "" if own_calls or not played.final_state else "world"
-    trace.usage = sum(played.usage.values(), Usage()).to_json()
+    trace.usage = dict(played.usage)
     if isinstance(stage.agent, TicketAgent) and (told := stage.agent.traces.pop((case.card.id, case.rollout), None)):
         if told.state_of or stage.agent.remote:
             trace.final_state, trace.state_of = told.final_state, told.state_of
@@ -251,24 +251,24 @@ async def _judge(setup: Setup, traces: Sequence[AgentTrace], model: Any) -> None
         if chat is not None and not why:
             try:
                 async with slots:
-                    scores = await _ask(chat, setup, trace, tickets[trace.case_id], name_model(model))
+                    said = await _ask(chat, setup, trace, tickets[trace.case_id], name_model(model))
+                scores, trace.usage["judge"] = {n: s.score for n, s in said.scores.items()}, said.usage
             except (JudgeError, ModelError) as error:
-                why = f"the judge: {error}"
+                why, trace.usage["judge"] = f"the judge: {error}", getattr(error, "usage", Usage())
         for criterion in rubric.criteria:
             _note(trace, criterion.name, Scored(value=scores.get(criterion.name), why=why))
 
     await and_close(asyncio.gather(*map(read, traces)), chat)
 
 
-async def _ask(chat: Chat, setup: Setup, trace: AgentTrace, ticket: Ticket, name: str) -> dict[str, float]:
+async def _ask(chat: Chat, setup: Setup, trace: AgentTrace, ticket: Ticket, name: str) -> Judgement:
     assert trace.trace is not None
     facts: dict[str, Any] = {"what the agent is told of the customer": dict(ticket.customer_context)}
     facts |= {n: v for n, v in (("a good answer", ticket.reference), ("what may be said", ticket.knowledge)) if v}
     told, questions, box = trace.trace.messages, (ticket.oracle or {}).get("open", ()), setup.box
     evidence = Evidence(policy=box.policy, tools=box.tools, messages=told, facts=facts, open=questions)
     key = CallKey(case=trace.case_id, rollout=trace.trial, role="judge")
-    scores = (await judge(chat, setup.judged, evidence, key=key, model=name)).scores
-    return {n: s.score for n, s in scores.items()}
+    return await judge(chat, setup.judged, evidence, key=key, model=name)
 
 
 def _note(trace: AgentTrace, name: str, scored: Scored) -> None:

@@ -100,13 +100,18 @@ def open_sandbox(tickets: Sequence[Ticket], tools: Any, policy: Policy, world: A
                 refuse_stranger(f"{told}, and the world has no such kind", name, model.kinds)
             if kind is not None and not all(isinstance(record, Mapping) for record in records or ()):
                 raise InputError(f'{told}, and not all of it are records. Type: {{"84920": {{"status": "shipped"}}}}')
-            names = dict.fromkeys(str(n) for record in records or () if kind is not None for n in record)
-            known = model.kinds[kind].fields if kind is not None else {}
-            for field_name in (n for n in names if n not in known):
-                # address_2 beside address is a field of the user's own
-                if hint := near(field_name, known.keys() - names.keys(), 0.83):
-                    warnings.warn(f"{told}, and its field {field_name!r} is none that the tools speak of. {hint.strip()}", stacklevel=4)
+            if kind is not None:
+                _doubt_fields(told, records or (), model.kinds[kind].fields)
     return Sandbox(tools=read, policy=policy, model=model, seed=seed, given=bool(given))
+
+
+def _doubt_fields(told: str, records: Collection[Mapping[str, Any]], known: Collection[str]) -> None:
+    """Warn of a field that is nearly one of the world's; address_2 beside address is one of the user's own."""
+    names = {str(name) for record in records for name in record}
+    for name in sorted(names.difference(known)):
+        if hint := near(name, set(known) - names, 0.83):
+            why = f"{told}, and its field {name!r} is none that the tools speak of. {hint.strip()}"
+            warnings.warn(why, stacklevel=5)
 
 
 def refuse_stranger(told: str, name: str, known: Collection[str]) -> None:

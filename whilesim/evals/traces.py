@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from whilesim.chat.messages import Failure, Trace
+from whilesim.chat.usage import Usage
 from whilesim.keeping.folders import append_lines
 from whilesim.keeping.rows import to_plain
 
@@ -51,7 +52,8 @@ class AgentTrace:
     """Why the agent gave no answer."""
     state_of: str = ""
     """Who says ``final_state``: ``agent``, ``world``, or nobody."""
-    usage: dict[str, Any] = field(default_factory=dict)
+    usage: dict[str, Usage] = field(default_factory=dict)
+    """Role (agent, customer, judge) to what its model used; of models that a function of yours calls, nothing is known."""
     trace: Trace | None = field(default=None, repr=False, compare=False)
     """The same conversation as messages."""
 
