@@ -742,7 +742,9 @@ def test_what_a_judge_cost_is_told_and_kept(tmp_path: Path) -> None:
     result = run(shop_agent, ticket(1), ticket(2), judge=judged, options=options)
     assert result.usage == {"judge": spent + spent}
     assert "  judge           2 calls, 200 tokens in, 10 out, $0.5000\n  cost            $0.5000\n" in str(result)
-    assert load_result(tmp_path).summary()["usage"] == {"judge": {"calls": 2, "tokens_in": 200, "tokens_out": 10, "usd": 0.5}}
+    assert load_result(tmp_path).summary()["usage"] == {
+        "judge": {"calls": 2, "tokens_in": 200, "tokens_out": 10, "usd": 0.5}
+    }
     mumbled = run(shop_agent, judge=Scripted(["no idea", "0.5?"]))
     assert mumbled.usage == {"judge": Usage(calls=2, tokens_in=20, tokens_out=10, usd=None)}
     assert "cost            unknown: a model's price" in str(mumbled)

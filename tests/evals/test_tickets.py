@@ -102,7 +102,9 @@ def test_a_column_of_many_tickets_is_told_once(recwarn: pytest.WarningsRecorder)
 
 def test_rows_to_train_on_are_no_tickets_and_the_way_to_make_some_is_told(demo: Simulation, tmp_path: Path) -> None:
     demo.kept.export(tmp_path / "kept.jsonl")
-    with pytest.raises(InputError, match=r"line 1 is a row to train on.*ws\.load_tickets\(ws\.load\(RUN\)\.kept\)\.save"):
+    with pytest.raises(
+        InputError, match=r"line 1 is a row to train on.*ws\.load_tickets\(ws\.load\(RUN\)\.kept\)\.save"
+    ):
         load_tickets(tmp_path / "kept.jsonl")
 
 
