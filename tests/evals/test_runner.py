@@ -751,3 +751,18 @@ def test_what_a_judge_cost_is_told_and_kept(tmp_path: Path) -> None:
     free = run(shop_agent)  # nobody knows what a function calls
     assert free.usage == {}
     assert "cost" not in str(free)
+
+
+def test_a_ticket_that_passed_with_a_call_that_nobody_expected_is_told() -> None:
+    """It may be the regression that the ticket was written for: a rule in must_not_do forbids it."""
+
+    def eager(user_message: str, context: Any, trace: Any) -> Any:
+        found = shop_agent(user_message, context, trace)
+        trace.tool_calls.append({"name": "change_address", "arguments": {}})
+        return found
+
+    result = run(eager, ticket(1), ticket(2))
+    assert all(t.passed for t in result.traces)
+    assert "  2 passed with calls besides: CS-001, tool_accuracy 0.8: change_address called besides" in str(result)
+    assert "passed with calls" not in str(run(shop_agent))
+    assert "passed with calls" not in str(run(shop_agent, ticket(1, expected_tools=[])))

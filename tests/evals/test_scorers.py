@@ -61,7 +61,12 @@ def test_the_right_tool_on_the_wrong_order_is_no_hit() -> None:
     [
         ({"order_status": "Cancelled"}, "agent", 1.0, ""),
         ({"order_status": "open"}, "agent", 0.0, "order_status is 'open' and not 'cancelled'"),
-        ({}, "agent", 0.0, "order_status is None and not 'cancelled'"),
+        (
+            {},
+            "agent",
+            0.0,
+            "order_status is None and not 'cancelled' (the agent's final_state says nothing of it)",
+        ),
         ({"order": {"84920": {"status": "cancelled"}, "7": {"status": "open"}}}, "world", 1.0, ""),
         (
             {"order": {"7": {"status": "cancelled"}, "8": {"status": "open"}}},

@@ -171,6 +171,12 @@ class EvalResult:
         found = [t.findings[0] for t in self.traces if t.findings]
         lines += [f"  {len(failures)} without an answer: {failures[0]}"] if failures else []
         lines += [f"  {len(found)} in which the agent said what is not so: {found[0]}"] if found else []
+        more = [t for t in self.traces if t.passed and (t.scored("tool_accuracy") or 1.0) < 1]
+        lines += (
+            [f"  {len(more)} passed with calls besides: {more[0].case_id}, {more[0].say_why('tool_accuracy')}"]
+            if more
+            else []
+        )
         lines += ["  " + line for line in str(self.handoffs).splitlines()]
         wrong = [t for t in self.failed if not t.failure]
         told = {t.case_id: [t.say_why(n) for n in SCORERS if t.scores.get(n) not in (None, 1.0)] for t in wrong}

@@ -66,7 +66,8 @@ def score_resolution(trace: AgentTrace, ticket: Ticket) -> Scored:
         if not known:
             why = f"the final state holds no {key!r}. {_hint(key, trace.final_state)}".strip(" .")
             return Scored(value=None, why=why if trace.state_of else NO_STATE)
-        told.append((_tell(key, wanted, value), _agrees(wanted, value)))
+        unsaid = " (the agent's final_state says nothing of it)" if value is None and trace.state_of == "agent" else ""
+        told.append((_tell(key, wanted, value) + unsaid, _agrees(wanted, value)))
     if not told:
         return Scored(value=1.0, why=NOTHING_EXPECTED)
     missed = [name for name, held in told if not held]
