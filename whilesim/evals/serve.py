@@ -96,16 +96,15 @@ async def _seat(spec: Any, stack: AsyncExitStack) -> Agent:
 
 def _refuse_own_calls(name: str, agent: Any) -> None:
     """Refuse a function that reaches for ``context.call`` and is not ready to be refused it."""
-    found: list[ast.AST] = []
+    own, found = set[str](), list[str]()
     with suppress(OSError, TypeError, ValueError, SyntaxError):  # a source that cannot be read shows nothing
-        given = inspect.signature(agent).parameters
+        own = {f"{name}.call" for name in inspect.signature(agent).parameters}
         source = inspect.getsource(agent if inspect.isroutine(agent) else type(agent).__call__)
         nodes = list(ast.walk(ast.parse(textwrap.dedent(source))))
         tried = {id(inner) for node in nodes if isinstance(node, ast.Try) for inner in ast.walk(node)}
-        reached = (n for n in nodes if isinstance(n, ast.Attribute) and n.attr == "call" and id(n) not in tried)
-        found += [n for n in reached if isinstance(n.value, ast.Name) and n.value.id in given]
-    if found:
-        told = f"the agent {name!r} makes its tool calls itself ({ast.unparse(found[0])}), and a served agent cannot"
+        found += [ast.unparse(n) for n in nodes if isinstance(n, ast.Attribute) and id(n) not in tried]
+    if reached := own.intersection(found):
+        told = f"the agent {name!r} makes its tool calls itself ({min(reached)}), and a served agent cannot"
         raise InputError(f'{told}: the client runs the tools. Return the calls instead: {{"tool_calls": [...]}}.')
 
 

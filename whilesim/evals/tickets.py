@@ -280,17 +280,15 @@ def _unpadded(value: Any) -> Any:
 
 
 def _of_rows(data: Simulation) -> Iterator[Ticket]:
-    """Make tickets of rows that were played, and log why some became none."""
+    """Make tickets of rows that were played, and log why some became none: where nothing is asked, doing nothing would do."""
     left, cards = Counter[str](), set[str]()
     for row in data.rows:
-        oracle = row.to_oracle()
-        if row.card_id in cards:
-            left["are further rollouts of a card"] += 1
-        elif oracle is None or not (oracle.must_call or oracle.handoff_wanted):
-            left["ask for no call and no hand-off, so that doing nothing would be right"] += 1
-        else:
-            yield _of_row(row, oracle, data.manifest.seed)
+        oracle, first = row.to_oracle(), row.card_id not in cards
         cards.add(row.card_id)
+        if first and oracle is not None and (oracle.must_call or oracle.handoff_wanted):
+            yield _of_row(row, oracle, data.manifest.seed)
+        else:
+            left["ask for no call and no hand-off" if first else "are further rollouts of a card"] += 1
     if left:
         why = ", ".join(f"{n} {told}" for told, n in left.items())
         log.warning("%d tickets of %d rows: %s", len(data.rows) - left.total(), len(data.rows), why)
