@@ -52,11 +52,9 @@ class Floor:
     def of(cls, told: Mapping[str, tuple[bool, bool | None]], resolution: float | None = None) -> Floor:
         """Count what a floor passed: ticket id to whether it passed, and whether a person was wanted (None: either is fine)."""
         split = ([passed for passed, wanted in told.values() if wanted is w] for w in (True, False, None))
-        wanted, unwanted, either = ((sum(found), len(found)) for found in split)
-        passed = tuple(i for i, (passed, _) in told.items() if passed)
-        return cls(
-            passed=passed, tickets=len(told), wanted=wanted, unwanted=unwanted, open=either, resolution=resolution
-        )
+        wanted, unwanted, rest = ((sum(found), len(found)) for found in split)
+        ids = tuple(i for i, (passed, _) in told.items() if passed)
+        return cls(passed=ids, tickets=len(told), wanted=wanted, unwanted=unwanted, open=rest, resolution=resolution)
 
 
 @dataclass(frozen=True)
