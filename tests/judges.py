@@ -48,6 +48,7 @@ class Ruled:
 
     rule: Callable[[str, CallKey, list[str]], float]
     calls: int = 0
+    usage: Usage = Usage(calls=1)
 
     async def reply(
         self,
@@ -60,7 +61,8 @@ class Ruled:
         self.calls += 1
         names = list((schema or {})["properties"]["scores"]["properties"])
         prompt = messages[1].content or ""
-        return Reply(message=Message(role="assistant", content=answer(names, self.rule(prompt, key, names))))
+        said = Message(role="assistant", content=answer(names, self.rule(prompt, key, names)))
+        return Reply(message=said, usage=self.usage)
 
 
 def answer(names: Sequence[str], score: float = 1.0, *, keep: bool | None = None, **more: Any) -> str:

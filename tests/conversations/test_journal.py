@@ -244,6 +244,7 @@ def test_a_full_disk_is_reported_and_later_rows_are_kept_in_memory(tmp_path, cap
         journal.finish("abc")  # there is room again
         assert journal.problem is None
     assert lines(tmp_path) == ["a", "b", "c"]
+    assert not [m for m in caplog.messages if "in memory only, and gone" in m]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
@@ -256,6 +257,22 @@ def test_a_disk_without_room_for_the_rewrite_keeps_the_old_file(tmp_path):
         assert journal.problem is not None
         assert lines(tmp_path) == ["b", "a"]
         assert [r["id"] for r in map(journal.read, "ab")] == ["a", "b"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_disk_that_is_still_full_at_the_end_says_how_many_rows_are_not_on_it(tmp_path, caplog):
+    with Journal(tmp_path) as journal:
+        journal.append(row("a"))
+        journal._rows = FullDisk(journal._rows, room=0)
+        for name in "bc":
+            journal.append(row(name))
+        (tmp_path / "rows.jsonl.part").symlink_to("/dev/full")
+        journal.finish("abc")
+        assert [r["id"] for r in map(journal.read, journal.ids)] == ["a", "b", "c"]
+        assert lines(tmp_path) == ["a"]
+        (told,) = [m for m in caplog.messages if "in memory only, and gone" in m]
+        assert f"{tmp_path}: 2 of 3 rows" in told
+        assert f"type data.save({str(tmp_path)!r}); in a shell, the same command again" in told
 
 
 def test_what_may_differ_between_runs_is_logged_beside_the_rows(tmp_path):

@@ -45,13 +45,13 @@ def test_two_runs_list_regressions_by_ticket_and_tag() -> None:
     def worse(user_message: str, context: Any, trace: Any) -> Any:
         return {"final_state": {}} if trace.case_id == "CS-002" else shop_agent(user_message, context, trace)
 
-    suite = [ticket(1, tags=["a"]), ticket(2, tags=["b"]), ticket(3, tags=["b"])]
+    suite = [ticket(1, tags=["a"]), ticket(2, tags=["b"]), ticket(3, tags=["b"], handoff=False)]
     quiet = ws.EvalOptions(floors=False, progress=False)
     before, after = (ws.evaluate(agent, suite, options=quiet) for agent in (shop_agent, worse))
     change = ws.compare(before, after)
     assert change.regressions == ("CS-002",)
     assert change.tags["b"].after == 0.5
-    assert change.tags["hand-off not wanted"].tasks == 3
+    assert (change.tags["hand-off open"].tasks, change.tags["hand-off not wanted"].tasks) == (2, 1)
     assert change.notes == ()
     other = ws.evaluate(shop_agent, suite, rubric={"policy": 1.0}, options=quiet)
     assert ws.compare(before, other).notes == ("rubric",)

@@ -19,6 +19,7 @@ from judges import Ruled, Scripted
 from shop import STARTER, shop_agent, ticket
 
 import whilesim as ws
+from whilesim.chat.usage import Usage
 from whilesim.conversations import players
 from whilesim.conversations.intent import asks_person
 from whilesim.core.errors import InputError, ModelError, RunError
@@ -449,11 +450,16 @@ def test_always_handoff_wins_where_a_person_is_wanted_and_nothing_else() -> None
         "handoff": True,
     }
     plain = ticket(2, initial_state={"order": {"84920": {"status": "processing"}}})
-    with pytest.warns(UserWarning, match="always_handoff passes 1 of 2 tickets .50%"):
-        result = ws.evaluate("always_handoff", [wanted, plain], tools=TOOLS, options=ws.EvalOptions(progress=False))
-    assert result.floors["always_handoff"].wanted == (1, 1)
-    assert result.floors["always_handoff"].unwanted == (0, 1)
-    assert result.handoffs.counts[True, True] == 1
+    never = {**plain, "ticket_id": "CS-003", "handoff": False}
+    with pytest.warns(UserWarning, match="always_handoff passes 1 of 3 tickets .33%"):
+        result = ws.evaluate(
+            "always_handoff", [wanted, plain, never], tools=TOOLS, options=ws.EvalOptions(progress=False)
+        )
+    floor = result.floors["always_handoff"]
+    assert (floor.wanted, floor.unwanted, floor.open) == ((1, 1), (0, 1), (0, 1))
+    counts = result.handoffs.counts  # the table of hand-offs counts the same tickets in the same rows
+    assert {w: counts[w, True] + counts[w, False] for w in (True, False, None)} == {True: 1, False: 1, None: 1}
+    assert "hand-off wanted   not wanted         open" in str(result)
 
 
 def test_tickets_of_the_demo_are_played_on_the_worlds_that_they_came_from(demo: ws.Simulation) -> None:
@@ -695,3 +701,68 @@ def test_a_trial_that_nobody_could_decide_is_no_flip() -> None:
     result = run(absent, trials=3)
     assert [t.passed for t in result.traces] == [True, None, True]
     assert (result.flip_rate.value, result.flip_rate.n) == (0.0, 1)
+
+
+@pytest.mark.parametrize("records", [{"84920": {"statsu": "shipped"}}, [{"order_id": "84920", "statsu": "shipped"}]])
+def test_a_field_of_a_record_that_is_nearly_one_of_the_worlds_is_told(records: Any) -> None:
+    options = ws.EvalOptions(floors=False, progress=False)
+    with pytest.warns(UserWarning, match="initial_state holds 'order', and its field 'statsu' .*Did you mean 'status'"):
+        run(shop_agent, ticket(initial_state={"order": records}), tools=TOOLS, options=options)
+    # what a record has beside it, or what is like nothing, is the user's own
+    fine = {"84920": {"status": "shipped", "status_2": "x", "gift_wrap": True}}
+    run(shop_agent, ticket(initial_state={"order": fine, "today": "2026-05-01"}), tools=TOOLS, options=options)
+    run(shop_agent, ticket(initial_state={"flags": [1, 2]}), options=options)
+
+
+def test_the_tutorials_comparison_holds_where_a_ticket_expects_no_final_state() -> None:
+    """Of it no mean is made: it says nothing of the agent."""
+    asked, bare = ticket(1, expected_final_state={"order_status": "lost"}), ticket(2, expected_final_state={})
+    result = run(shop_agent, asked, bare, options=ws.EvalOptions(progress=False))
+    below = [t.case_id for t in result.traces if not (t.scores["policy"] == 1.0 and t.scores["resolution"] >= 0.8)]
+    assert below == ["CS-001"]
+    assert [t.passed for t in result.traces] == [False, True]
+    assert (result.scores["resolution"].value, result.floors["do_nothing"].resolution) == (0.0, 0.0)
+    alone = run(shop_agent, bare).scores["resolution"]
+    assert (alone.value, alone.why) == (None, "the ticket expects no final state")
+
+
+def test_tickets_of_rows_without_the_tools_of_their_world_say_what_to_type(demo: ws.Simulation) -> None:
+    tickets = ws.load_tickets(demo.kept)
+    with pytest.raises(InputError, match=r"made from the row .*Type tools=.*--tools tools\.json --policy policy\.md"):
+        run("do_nothing", *tickets)
+    assert run("do_nothing", *tickets, tools=demo_tools()).traces
+    assert run("do_nothing").traces  # tickets that people wrote name what they need
+
+
+def test_what_a_judge_cost_is_told_and_kept(tmp_path: Path) -> None:
+    """Answers that could not be read were paid for, too."""
+    spent = Usage(calls=1, tokens_in=100, tokens_out=5, usd=0.25)
+    judged = Ruled(lambda *_: 0.8, usage=spent)
+    options = ws.EvalOptions(floors=False, progress=False, run_dir=tmp_path)
+    result = run(shop_agent, ticket(1), ticket(2), judge=judged, options=options)
+    assert result.usage == {"judge": spent + spent}
+    assert "  judge           2 calls, 200 tokens in, 10 out, $0.5000\n  cost            $0.5000\n" in str(result)
+    assert load_result(tmp_path).summary()["usage"] == {
+        "judge": {"calls": 2, "tokens_in": 200, "tokens_out": 10, "usd": 0.5}
+    }
+    mumbled = run(shop_agent, judge=Scripted(["no idea", "0.5?"]))
+    assert mumbled.usage == {"judge": Usage(calls=2, tokens_in=20, tokens_out=10, usd=None)}
+    assert "cost            unknown: a model's price" in str(mumbled)
+    free = run(shop_agent)  # nobody knows what a function calls
+    assert free.usage == {}
+    assert "cost" not in str(free)
+
+
+def test_a_ticket_that_passed_with_a_call_that_nobody_expected_is_told() -> None:
+    """It may be the regression that the ticket was written for: a rule in must_not_do forbids it."""
+
+    def eager(user_message: str, context: Any, trace: Any) -> Any:
+        found = shop_agent(user_message, context, trace)
+        trace.tool_calls.append({"name": "change_address", "arguments": {}})
+        return found
+
+    result = run(eager, ticket(1), ticket(2))
+    assert all(t.passed for t in result.traces)
+    assert "  2 passed with calls besides: CS-001, tool_accuracy 0.8: change_address called besides" in str(result)
+    assert "passed with calls" not in str(run(shop_agent))
+    assert "passed with calls" not in str(run(shop_agent, ticket(1, expected_tools=[])))

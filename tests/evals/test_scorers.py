@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from shop import ticket
 
+from whilesim.chat.messages import Trace
 from whilesim.core.errors import InputError
 from whilesim.evals.rules import choose_rules, read_rules
 from whilesim.evals.scorers import decide_pass, score_policy, score_resolution, score_tools
@@ -60,7 +61,12 @@ def test_the_right_tool_on_the_wrong_order_is_no_hit() -> None:
     [
         ({"order_status": "Cancelled"}, "agent", 1.0, ""),
         ({"order_status": "open"}, "agent", 0.0, "order_status is 'open' and not 'cancelled'"),
-        ({}, "agent", 0.0, "order_status is None and not 'cancelled'"),
+        (
+            {},
+            "agent",
+            0.0,
+            "order_status is None and not 'cancelled' (the agent's final_state says nothing of it)",
+        ),
         ({"order": {"84920": {"status": "cancelled"}, "7": {"status": "open"}}}, "world", 1.0, ""),
         (
             {"order": {"7": {"status": "cancelled"}, "8": {"status": "open"}}},
@@ -129,13 +135,17 @@ def test_a_step_of_a_path_that_is_no_id_of_the_tickets_is_undecided(key: str, wa
     assert scored.value == value
 
 
-def test_what_a_ticket_does_not_ask_for_is_not_scored() -> None:
+def test_where_a_ticket_asks_nothing_nothing_was_missed_and_nothing_is_decided() -> None:
     bare = one(expected_tools=[], expected_final_state={}, must_not_do=[])
-    assert score_tools(trace("x"), bare).value is None
-    assert score_resolution(trace("x"), bare).why == "the ticket expects no final state"
+    found = {"tool_accuracy": score_tools(trace("x"), bare), "resolution": score_resolution(trace("x"), bare)}
+    whys = ["the ticket expects no tools", "the ticket expects no final state"]
+    assert [(s.value, s.why) for s in found.values()] == [(1.0, why) for why in whys]
     empty = trace("x")
-    empty.scores = {"policy": 1.0, "resolution": None}
+    empty.scores = {"policy": 1.0, **{n: s.value for n, s in found.items()}}
+    empty.reasons = {n: s.why for n, s in found.items()}
+    assert [empty.scored(n) for n in empty.scores] == [1.0, None, None]
     assert decide_pass(empty, bare) is None
+    assert decide_pass(empty, one(expected_tools=[], expected_final_state={})) is True  # it names a rule
 
 
 def policy(rule: Any, *made: Any, state: dict[str, Any] | None = None, **changes: Any) -> Any:
@@ -173,6 +183,52 @@ def test_the_tutorials_rule_is_built_in_and_reads_the_context() -> None:
     rules = choose_rules(["refund_without_verification"], read_rules(), "x")
     assert score_policy(trace("issue_refund"), one(customer_context={"verified": False}), rules).value == 0.0
     assert score_policy(trace("issue_refund"), one(customer_context={"verified": True}), rules).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("told", "says", "value"),
+    [
+        ({"customer_context": {"verified": False}}, True, 0.0),  # the agent vouches for itself
+        ({"customer_context": {}, "initial_state": {"customer": {"7": {"verified": False}}}}, True, 0.0),
+        ({"customer_context": {}, "expected_final_state": {"verified": False}}, True, 0.0),
+        ({"customer_context": {"verified": False}, "expected_final_state": {"verified": True}}, True, 1.0),
+        ({"customer_context": {"verified": False}, "expected_final_state": {"verified": True}}, False, 0.0),
+        (
+            {
+                "customer_context": {"id": "7", "verified": False},
+                "expected_final_state": {"customer": {"7": {"verified": True}}},
+            },
+            True,
+            1.0,
+        ),
+        ({"customer_context": {"verified": True}}, True, 1.0),
+        ({"customer_context": {"verified": True}}, False, 0.0),  # against itself it is believed
+        ({"customer_context": {"verified": True}}, None, 1.0),
+        ({"customer_context": {}}, True, 1.0),  # of what the ticket does not speak, only the agent knows
+        ({"customer_context": {}}, None, 0.0),
+    ],
+)
+def test_an_agents_word_excuses_nothing_that_the_ticket_says_otherwise(
+    told: dict[str, Any], says: bool | None, value: float
+) -> None:
+    rules = choose_rules(["refund_without_verification"], read_rules(), "x")
+    state = {} if says is None else {"verified": says}
+    scored = score_policy(trace("issue_refund", state=state), one(**told), rules)
+    assert scored.value == value
+    vouched = "by the agent's own word alone (the ticket says False: type it in expected_final_state"
+    assert (vouched in scored.why) is (says is True and value == 0.0)
+
+
+def test_the_world_that_an_agent_played_on_bears_its_word_out_or_not() -> None:
+    """What happened to the record of the customer counts, whatever the ticket began with."""
+    rules = choose_rules(["refund_without_verification"], read_rules(), "x")
+    for verified, own, value in ((True, False, 1.0), (False, False, 0.0), (True, True, 0.0)):
+        played = trace("issue_refund", state={"verified": True})
+        records = {"customer": {"7": {"verified": verified}}}
+        failed = None if own else ()
+        played.trace = Trace(case="x", seed=0, messages=(), final_state=records, failed_calls=failed, stop="max_turns")
+        told = one(customer_context={"customer_id": "7", "verified": False})
+        assert score_policy(played, told, rules).value == value
 
 
 def test_a_rule_that_raises_or_mumbles_does_not_judge() -> None:
@@ -223,10 +279,15 @@ def test_an_unknown_rule_is_an_error_and_no_pass() -> None:
         choose_rules(["refund_without_verifcation"], read_rules(), "ticket 'CS-1'")
 
 
+def test_a_rule_inside_a_ticket_that_cannot_be_read_names_the_ticket() -> None:
+    with pytest.raises(InputError, match=r"ticket 'CS-1': the rule 'of must_not_do' .*Did you mean 'when_tool'"):
+        choose_rules([{"when_tol": "x"}], read_rules(), "ticket 'CS-1'")
+
+
 @pytest.mark.parametrize(
     ("rule", "match"),
     [
-        ({"when_tol": "x"}, "the rule 'r' cannot be read: 'when_tol' is 'x'"),
+        ({"when_tol": "x"}, "the rule 'r' cannot be read: 'when_tol' is 'x'.*Did you mean 'when_tool'?"),
         ({"unless_state": {"a": 1}}, "the rule 'r' names no tool in when_tool or never"),
         ("nowhere:rule", "the rule 'r' names 'nowhere:rule', which cannot be imported"),
         (3, "the rule 'r' cannot be read"),

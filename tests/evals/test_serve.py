@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import threading
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from shop import STARTER, shop_agent
 
+from whilesim.conversations.players import Context
 from whilesim.core.errors import InputError
 from whilesim.evals.serve import serving
 
@@ -28,8 +30,12 @@ def caller(messages: list[dict[str, Any]], context: Any) -> Any:
     }
 
 
+def reach(context: Any) -> str:
+    return str(context.call("lookup_order", {}))
+
+
 def reaching(messages: list[dict[str, Any]], context: Any) -> str:
-    return context.call("lookup_order", {})
+    return reach(context)
 
 
 AGENTS = {"echo": echo, "caller": caller, "reaching": reaching, "shop": shop_agent}
@@ -88,9 +94,23 @@ def test_litellm_talks_to_it() -> None:
     ("body", "status", "match"),
     [
         (b'{"model": "echo", "messages"', 400, "the request cannot be read"),
-        (b'{"model": "echo"}', 400, "KeyError: 'messages'"),
+        (b'{"model": "echo"}', 400, "'messages' is {'model': 'echo'}: Field required."),
+        (b"[1]", 400, "it is [1]: Input should be a valid dictionary"),
+        (b'{"model": "echo", "messages": "hi"}', 400, "'messages' is 'hi': Input should be a valid list."),
+        (b'{"model": "echo", "messages": ["hi"]}', 400, "'messages.0' is 'hi': Input should be a valid dictionary."),
+        (b'{"model": 5, "messages": []}', 400, "'model' is 5: Input should be a valid string."),
+        (b'{"model": "echo", "messages": [], "tools": {}}', 400, "'tools' is {}: Input should be a valid list."),
+        (
+            b'{"model": "echo", "messages": [{"role": "user", "content": 5}]}',
+            400,
+            "read: a message's content is int; it must be text",
+        ),
         (b'{"model": "echo", "messages": [{"role": "bot"}]}', 400, "a message has the role 'bot'"),
-        (b'{"model": "echo", "messages": [], "stream_options": 3}', 400, "'int' object is not iterable"),
+        (
+            b'{"model": "echo", "messages": [], "stream_options": 3}',
+            400,
+            "'stream_options' is 3: Input should be a valid dict",
+        ),
         (b'{"model": "echo", "messages": []}', 400, "the request holds no messages"),
         (b'{"model": "reaching", "messages": [{"role": "user", "content": "x"}]}', 500, "the client runs the tools"),
         (b'{"model": "shop", "messages": [{"role": "user", "content": "x"}]}', 500, "KeyError: 'order_id'"),
@@ -108,6 +128,69 @@ def test_what_cannot_be_answered_says_why(body: bytes, status: int, match: str) 
     assert found == status
     assert match in error["message"]
     assert error["type"] == ("server_error" if status == 500 else "invalid_request_error")
+
+
+def test_what_clients_leave_empty_is_no_fault() -> None:
+    import aiohttp
+
+    body = {"model": "echo", "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]}
+    empty = {"tools": None, "stream": None, "stream_options": None, "temperature": 0, "user": 7}
+
+    async def ask() -> str:
+        async with serving(AGENTS) as url, aiohttp.ClientSession() as session:
+            answer = await session.post(f"{url}/chat/completions", json={**body, **empty})
+            return str((await answer.json())["choices"][0]["message"]["content"])
+
+    assert asyncio.run(ask()) == "You said: hi"
+
+
+def calls_now(messages: Any, context: Any) -> str:
+    if "order" in messages[-1]["content"]:
+        return str(context.call("lookup_order", {}))
+    return "Hello"
+
+
+def calls_as_a_ticket(user_message: str, context: Any, trace: Any) -> dict[str, Any]:
+    call = context.call
+    return {"reply": call("lookup_order", {})}
+
+
+class Calling:
+    def __call__(self, messages: Any, context: Any) -> str:
+        return str(context.call("lookup_order", {}))
+
+
+def ready(messages: Any, context: Any) -> Any:
+    try:
+        return context.call("lookup_order", {})
+    except InputError:
+        return caller(messages, context)
+
+
+def of_another(messages: Any, context: Any) -> str:
+    clerk = Context(tools=(), case="", seed=0, answer=lambda call: "found")
+    return clerk.call("lookup_order", {})
+
+
+@pytest.mark.parametrize("agent", [calls_now, calls_as_a_ticket, Calling()])
+def test_an_agent_that_makes_its_calls_itself_is_refused_before_it_is_served(agent: Any) -> None:
+    async def start() -> None:
+        async with serving({"mine": agent}):
+            pass
+
+    with pytest.raises(
+        InputError, match=r"the agent 'mine' makes its tool calls itself \(context\.call\).*Return the calls"
+    ):
+        asyncio.run(start())
+
+
+@pytest.mark.parametrize("agent", [ready, of_another, reaching, functools.partial(caller), caller, shop_agent])
+def test_an_agent_of_which_that_cannot_be_known_is_served(agent: Any) -> None:
+    async def start() -> str:
+        async with serving({"mine": agent}) as url:
+            return url
+
+    assert asyncio.run(start())
 
 
 def test_requests_with_the_same_words_at_the_same_time_do_not_mix() -> None:

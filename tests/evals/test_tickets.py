@@ -66,10 +66,46 @@ def test_a_misspelt_field_is_refused_with_the_nearest(field: str, meant: str) ->
         load_tickets([{**ticket(), field: ["x"]}])
 
 
+@pytest.mark.parametrize(
+    ("oracle", "place", "meant"),
+    [
+        ({"must_cal": [{"name": "x"}]}, "must_cal", "must_call"),
+        ({"must_call": [{"name": "x", "argumnts": {}}]}, r"must_call\.0\.argumnts", "arguments"),
+        ({"handoff_wantd": True}, "handoff_wantd", "handoff_wanted"),
+    ],
+)
+def test_a_misspelt_key_inside_an_oracle_is_refused_with_the_nearest(oracle: Any, place: str, meant: str) -> None:
+    with pytest.raises(InputError, match=f"ticket 1: the oracle's field '{place}' is .*Did you mean '{meant}'"):
+        load_tickets([ticket(oracle=oracle)])
+    with pytest.raises(InputError, match=r"'zzz' is 1: .*There are: must_call, .*at_most"):
+        load_tickets([ticket(oracle={"zzz": 1})])
+
+
+def test_an_oracle_says_as_much_as_its_row_knows(demo: Simulation) -> None:
+    row = next(t.source for t in load_tickets(demo.kept))
+    told = load_tickets(demo.kept.filter(lambda r: r.id == row))[0].oracle
+    assert load_tickets([ticket(oracle=told)])[0].oracle == told
+    assert load_tickets([ticket(oracle={"why": "It is so.", "ends": ["refused"]})])[0].oracle
+
+
 @pytest.mark.parametrize("field", ["channel", "source_id", "ticket_type", "customer_name"])
 def test_a_column_of_the_users_own_is_left_out_with_a_warning(field: str) -> None:
     with pytest.warns(UserWarning, match=f"ticket 1: the field '{field}' is unknown and was left out; the fields are"):
         assert len(load_tickets([{**ticket(), field: "x"}])) == 1
+
+
+def test_a_column_of_many_tickets_is_told_once(recwarn: pytest.WarningsRecorder) -> None:
+    load_tickets([{**ticket(n), "channel": "x", "shop": 1} for n in range(3)])
+    told = [str(w.message).partition(";")[0] for w in recwarn.list]
+    assert told == [f"ticket 1 and 2 more: the field '{n}' is unknown and was left out" for n in ("channel", "shop")]
+
+
+def test_rows_to_train_on_are_no_tickets_and_the_way_to_make_some_is_told(demo: Simulation, tmp_path: Path) -> None:
+    demo.kept.export(tmp_path / "kept.jsonl")
+    with pytest.raises(
+        InputError, match=r"line 1 is a row to train on.*ws\.load_tickets\(ws\.load\(RUN\)\.kept\)\.save"
+    ):
+        load_tickets(tmp_path / "kept.jsonl")
 
 
 def test_a_csv_reads_lists_and_json_and_leaves_out_an_empty_row(tmp_path: Path) -> None:
@@ -166,6 +202,26 @@ def test_rows_become_tickets_and_leave_the_training_rows(demo: Simulation) -> No
     cells = [dict(t.cell) for t in tickets]
     assert not [r for r in left.rows if dict(r.situation) in cells]
     assert len(left.rows) < len(data.kept.rows)
+
+
+def test_it_is_said_how_many_rows_became_no_ticket_and_why(demo: Simulation, caplog: pytest.LogCaptureFixture) -> None:
+    tickets, rows = load_tickets(demo.kept), demo.kept.rows
+    twice = len(rows) - len({r.card_id for r in rows})
+    (told,) = caplog.messages
+    assert told.startswith(f"{len(tickets)} tickets of {len(rows)} rows: ")
+    assert f"{twice} are further rollouts of a card" in told
+    assert f"{len(rows) - len(tickets) - twice} ask for no call and no hand-off" in told
+    caplog.clear()
+    mine = {t.source for t in tickets}
+    assert len(load_tickets(demo.kept.filter(lambda r: r.id in mine))) == len(tickets)
+    assert load_tickets(list(tickets))
+    assert not caplog.messages  # nothing was left out
+
+
+def test_a_card_whose_first_rollout_was_dropped_is_a_ticket_by_its_second(demo: Simulation) -> None:
+    some = load_tickets(demo)[0]
+    (made,) = load_tickets(demo.filter(lambda r: r.card_id == some.ticket_id and r.rollout == 1))
+    assert (made.ticket_id, made.source) == (some.ticket_id, f"{some.ticket_id}/r1")
 
 
 def test_a_failing_trace_becomes_a_ticket_with_the_customers_words() -> None:

@@ -101,6 +101,27 @@ def test_grading_again_asks_only_about_the_rows_this_judge_has_not_read(data, tm
     assert len(set(other.asked)) == 5
 
 
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_judge_that_read_the_rows_before_another_did_is_not_paid_twice(data, tmp_path, loaded):
+    first, second = FakeJudge(), FakeJudge(keep=False)
+    second.name = "other-judge"
+    data.save(tmp_path)
+    run = load(tmp_path)
+    run.grade(RUBRIC, judge=first)
+    before = list(run.rows)
+    run.grade(RUBRIC, judge=second)
+    assert run.ledger.kept == 0
+    run.grade()  # no judge at all: what was paid for is not thrown away either
+    run = load(tmp_path) if loaded else run
+    run.grade(RUBRIC, judge=first)
+    assert (len(first.asked), len(second.asked)) == (5, 5)
+    assert [r.verdict for r in run.rows] == [r.verdict for r in before]
+    assert run.ledger.usage["judge"].calls == 10  # both stay on the bill
+    run.grade({**RUBRIC, "policy": "Follows it."}, judge=second)  # another rubric is another question
+    assert len(second.asked) == 10
+    assert [len(g.earlier) for g in run.grades.values() if g.id != "s00/r0"] == [2] * 5
+
+
 def test_what_was_judged_before_a_stop_is_not_paid_for_again(data, tmp_path):
     data.save(tmp_path)
     with pytest.raises(ModelError, match="no key"):

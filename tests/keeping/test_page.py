@@ -98,6 +98,14 @@ def test_every_conversation_is_packed_whole_and_the_policy_once(make, tmp_path):
         assert words in page
 
 
+def test_the_passes_of_many_rollouts_are_no_wider_than_the_page(make, tmp_path):
+    data = Simulation([make.row(rollout=n, verdict=n % 3 > 0) for n in range(10)])
+    table = page_of(data, tmp_path)[0].partition('<pre class="table">')[2].partition("</pre>")[0].splitlines()
+    assert [line.split()[0] for line in table] == [line.split()[0] for line in str(data.pass_at).split(" | ")]
+    assert len(table) > 8
+    assert max(map(len, table)) < 80
+
+
 def test_rows_are_let_go_once_the_page_has_them(watched, tmp_path):
     rows = watched(600)
     write_report(tmp_path / "r.html", rows, Manifest(), (), count=Ledger.build, graded=False)

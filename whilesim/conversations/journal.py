@@ -119,6 +119,10 @@ class Journal(AbstractContextManager["Journal"]):
             self._held, self.problem = dict(places), None
         rows.close()
         self._rows = path.open("r+b", buffering=0)
+        if lost := sum(isinstance(held, bytes) for held in self._held.values()):
+            told = f"{self.folder}: {lost} of {len(self._held)} rows are in memory only, and gone with this process"
+            typed = f"type data.save({str(self.folder)!r}); in a shell, the same command again plays them anew"
+            log.error("%s. Make room and %s.", told, typed)
 
     def write_manifest(self, manifest: Mapping[str, Any]) -> None:
         """Write ``manifest.json``, whole or not at all; the fingerprint in it is kept, and the judges admitted there."""

@@ -89,7 +89,8 @@ def compare(before: Any, after: Any) -> Change:
     runs = [r if isinstance(r, EvalResult) else load_result(os.fspath(r)) for r in (before, after)]
     tries = [{i: [t.passed for t in ts if t.passed is not None] for i, ts in r.by_ticket.items()} for r in runs]
     firsts = [(ticket, traces[0]) for ticket, traces in runs[0].by_ticket.items()]
-    wanted = {ticket: f"hand-off {'' if t.handoff.get('wanted') else 'not '}wanted" for ticket, t in firsts}
+    named = {True: "hand-off wanted", False: "hand-off not wanted", None: "hand-off open"}
+    wanted = {ticket: named[t.handoff.get("wanted")] for ticket, t in firsts}
     tags = gather((tag, ticket) for ticket, t in firsts for tag in [*t.tags, wanted[ticket]])
     one, two = (r.run["protocol"] for r in runs)
     return compare_tries(*tries, tags=tags, notes=[name for name in one if one[name] != two.get(name)])

@@ -18,8 +18,8 @@ from whilesim.core.errors import GateFailed, InputError
 from whilesim.core.stats import Estimate
 from whilesim.core.templates import render_page
 from whilesim.evals.results import EvalResult, gather
-from whilesim.evals.scorers import NO_STATE, NOTHING_EXPECTED, SCORERS
-from whilesim.evals.traces import AgentTrace
+from whilesim.evals.scorers import NO_STATE, SCORERS
+from whilesim.evals.traces import NOTHING_EXPECTED, AgentTrace
 
 Way = Literal["estimate", "fail", "pass"]
 Min = float | None
@@ -98,7 +98,7 @@ def hold(
 def is_below(trace: AgentTrace, name: str, least: float) -> bool:
     """Whether a trace is below a threshold, or could not be scored though its ticket asks for something."""
     score = trace.scores.get(name) if name != "passed" else float(bool(trace.passed))
-    return score < least if score is not None else trace.reasons.get(name) != NOTHING_EXPECTED
+    return score is None or score < least
 
 
 def _undecided(trace: AgentTrace) -> str:

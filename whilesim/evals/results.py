@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from whilesim.chat.usage import Usage
 from whilesim.core.errors import InputError
 from whilesim.core.jsontext import dumps, read_lines, write_lines, write_whole
 from whilesim.core.stats import Estimate, PassAt, bootstrap, pass_at, proportion, share
@@ -18,6 +19,7 @@ from whilesim.evals.tickets import read_json
 from whilesim.evals.traces import AgentTrace
 from whilesim.grading.outcome import Handoff, HandoffTable, handoff_table
 from whilesim.grading.rubric import checked
+from whilesim.keeping.ledger import tell_usage
 
 FLOOR = 0.2
 """Share of a suite that a trivial agent may pass before the suite is called weak."""
@@ -36,6 +38,8 @@ class Floor:
     wanted: tuple[int, int]
     """Passed and all, of the tickets on which a person is wanted."""
     unwanted: tuple[int, int]
+    open: tuple[int, int] = (0, 0)
+    """The same of the tickets on which either is fine."""
     resolution: float | None = None
     """Mean of the score, 0 to 1; None where it was not scored."""
 
@@ -45,12 +49,12 @@ class Floor:
         return len(self.passed) / self.tickets if self.tickets else 0.0
 
     @classmethod
-    def of(cls, told: Mapping[str, tuple[bool, bool]], resolution: float | None = None) -> Floor:
-        """Count what a floor passed: ticket id to whether it passed, and whether a person was wanted."""
-        split = ([passed for passed, wanted in told.values() if wanted is w] for w in (True, False))
-        wanted, unwanted = ((sum(found), len(found)) for found in split)
-        passed = tuple(i for i, (passed, _) in told.items() if passed)
-        return cls(passed=passed, tickets=len(told), wanted=wanted, unwanted=unwanted, resolution=resolution)
+    def of(cls, told: Mapping[str, tuple[bool, bool | None]], resolution: float | None = None) -> Floor:
+        """Count what a floor passed: ticket id to whether it passed, and whether a person was wanted (None: either is fine)."""
+        split = ([passed for passed, wanted in told.values() if wanted is w] for w in (True, False, None))
+        wanted, unwanted, rest = ((sum(found), len(found)) for found in split)
+        ids = tuple(i for i, (passed, _) in told.items() if passed)
+        return cls(passed=ids, tickets=len(told), wanted=wanted, unwanted=unwanted, open=rest, resolution=resolution)
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class EvalResult:
         """Scorer to its mean over tickets, with an interval; scores that are None are left out of it."""
         found: dict[str, Estimate] = {}
         for name in dict.fromkeys(name for trace in self.traces for name in trace.scores):
-            told = [(t.case_id, v) for t in self.traces if (v := t.scores.get(name)) is not None]
+            told = [(t.case_id, v) for t in self.traces if (v := t.scored(name)) is not None]
             why = next((t.reasons[name] for t in self.traces if name in t.reasons), "nothing was scored")
             found[name] = bootstrap([v for _, v in told], [i for i, _ in told]) if told else Estimate(None, why=why)
         return found
@@ -122,6 +126,12 @@ class EvalResult:
         """Hand-offs wanted and made."""
         return handoff_table(Handoff(**t.handoff) for t in self.traces if t.handoff)
 
+    @property
+    def usage(self) -> dict[str, Usage]:
+        """Role to what its model used, the floors left out; empty where no model was called from here."""
+        used = gather((role, u) for t in self.traces for role, u in t.usage.items() if u.calls)
+        return {role: sum(found, Usage()) for role, found in used.items()}
+
     def summary(self) -> dict[str, Any]:
         """Return the run's numbers as a JSON object: what ``scores.json`` holds."""
         scores = {name: asdict(e) for name, e in self.scores.items()}
@@ -129,6 +139,7 @@ class EvalResult:
         rates = {"passed": self.passed, "flip_rate": self.flip_rate, "tool_error_rate": self.tool_error_rate}
         told = {name: asdict(e) for name, e in rates.items()}
         return {**self.run, "scores": scores, **told, "undecided": self.undecided, "average_turns": self.average_turns,
+                "usage": {role: used.to_json() for role, used in self.usage.items()},
                 "pass_at": str(self.pass_at), "floors": {n: asdict(f) for n, f in self.floors.items()}, "tickets": tickets}  # fmt: skip
 
     def save(self, folder: str | os.PathLike[str]) -> None:
@@ -153,10 +164,17 @@ class EvalResult:
         lines.append(f"  {'trials':<16}{self.pass_at}; flip rate {self.flip_rate}")
         turns = f"{self.average_turns:.1f} customer messages a ticket"
         lines.append(f"  {'tool errors':<16}{self.tool_error_rate}; {turns}")
+        lines += ["  " + line for line in tell_usage(self.usage, 16) if self.usage]
         failures = [t.failure for t in self.traces if t.failure]
         found = [t.findings[0] for t in self.traces if t.findings]
         lines += [f"  {len(failures)} without an answer: {failures[0]}"] if failures else []
         lines += [f"  {len(found)} in which the agent said what is not so: {found[0]}"] if found else []
+        more = [t for t in self.traces if t.passed and (t.scored("tool_accuracy") or 1.0) < 1]
+        lines += (
+            [f"  {len(more)} passed with calls besides: {more[0].case_id}, {more[0].say_why('tool_accuracy')}"]
+            if more
+            else []
+        )
         lines += ["  " + line for line in str(self.handoffs).splitlines()]
         wrong = [t for t in self.failed if not t.failure]
         told = {t.case_id: [t.say_why(n) for n in SCORERS if t.scores.get(n) not in (None, 1.0)] for t in wrong}
@@ -179,10 +197,10 @@ def tell_floors(floors: Mapping[str, Floor]) -> list[str]:
     """Return the floors as a table, and which of them pass too much."""
     if not floors:
         return []
-    lines = [f"{'floors':<18}{'passed':>12}{'hand-off wanted':>18}{'not wanted':>13}"]
+    lines = [f"{'floors':<18}{'passed':>12}{'hand-off wanted':>18}{'not wanted':>13}{'open':>13}"]
     for name, floor in floors.items():
-        wanted, unwanted = ("{} of {}".format(*pair) for pair in (floor.wanted, floor.unwanted))
-        lines.append(f"  {name:<16}{f'{len(floor.passed)} of {floor.tickets}':>12}{wanted:>18}{unwanted:>13}")
+        told = ("{} of {}".format(*pair) for pair in (floor.wanted, floor.unwanted, floor.open))
+        lines.append("  {:<16}{:>12}{:>18}{:>13}{:>13}".format(name, f"{len(floor.passed)} of {floor.tickets}", *told))
     return lines + [f"weak suite: {line}" for line in weak(floors)]
 
 

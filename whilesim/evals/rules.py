@@ -45,18 +45,18 @@ class Rule:
         named = (*_tuple(self.when_tool), *_tuple(self.before), *_tuple(self.never))
         return [name for name in named if not set("*?[") & set(name)]
 
-    def broken(self, calls: Sequence[Mapping[str, Any]], state: Callable[[str], Any]) -> str:
-        """Say how the calls break the rule; empty where they do not."""
+    def broken(self, calls: Sequence[Mapping[str, Any]], missing: Callable[[str, Any], str]) -> str:
+        """Say how the calls break the rule; empty where they do not. ``missing`` says why the state is not what is wanted."""
         earlier: list[str] = []
         for call in calls:
             if _named(name := str(call["name"]), self.never):
                 return f"{name} was called, and never may be"
             if _named(name, self.when_tool):
-                missing = [f"{k} is not {v!r}" for k, v in self.unless_state.items() if state(k) != v]
+                why = [told for key, wanted in self.unless_state.items() if (told := missing(key, wanted))]
                 if self.before and not any(_named(done, self.before) for done in earlier):
-                    missing.append(f"no {' or '.join(_tuple(self.before))} came first")
-                if missing or not (self.unless_state or self.before):
-                    return f"{name} was called" + (f", and {' and '.join(missing)}" if missing else "")
+                    why.append(f"no {' or '.join(_tuple(self.before))} came first")
+                if why or not (self.unless_state or self.before):
+                    return f"{name} was called" + (f", and {' and '.join(why)}" if why else "")
             if not call.get("failed"):
                 earlier.append(name)
         return ""
@@ -89,8 +89,8 @@ def choose_rules(wanted: Iterable[str | Mapping[str, Any]], known: Rules, where:
     chosen: dict[str, RuleLike] = {}
     for item in wanted:
         if isinstance(item, Mapping):
-            name = str(item.get("name") or item.get("never") or item.get("when_tool"))
-            rule = _read_rule(name, item)
+            name = str(item.get("name") or item.get("never") or item.get("when_tool") or "of must_not_do")
+            rule = _read_rule(name, item, f"{where}: ")
         elif item in known:
             name, rule = item, known[item]
         else:
@@ -121,15 +121,15 @@ def load_named(spec: str, told: str, typed: str) -> Any:
     return found
 
 
-def _read_rule(name: str, told: Any) -> RuleLike:
+def _read_rule(name: str, told: Any, where: str = "") -> RuleLike:
     if isinstance(told, str) and ":" in told:
-        where = f"the rule {name!r} names {told!r}, which cannot be imported: "
-        told = load_named(told, where, "Type module:function or eval/rules.py:function.")
+        lost = f"the rule {name!r} names {told!r}, which cannot be imported: "
+        told = load_named(told, lost, "Type module:function or eval/rules.py:function.")
     if callable(told):
         return cast(Callable[..., Any], told)
     typed = 'Type: {"when_tool": "issue_refund", "unless_state": {"verified": true}}'
     given = {"name": name, **told} if isinstance(told, Mapping) else told
-    rule = checked(Rule, given, f"the rule {name!r} cannot be read: ", typed)
+    rule = checked(Rule, given, f"{where}the rule {name!r} cannot be read: ", typed)
     if not rule.when_tool and not rule.never:
         raise InputError(f"the rule {name!r} names no tool in when_tool or never, so nothing breaks it. {typed}")
     return rule

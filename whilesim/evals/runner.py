@@ -44,7 +44,7 @@ from whilesim.evals.tickets import Ticket
 from whilesim.evals.traces import AgentTrace, tell_failure
 from whilesim.grading.checks.calls import read_calls
 from whilesim.grading.checks.run import run_checks
-from whilesim.grading.judge import Evidence, judge
+from whilesim.grading.judge import Evidence, Judgement, judge
 from whilesim.grading.outcome import read_handoff
 from whilesim.grading.rubric import Rubric
 from whilesim.keeping.judging import and_close, name_model
@@ -120,8 +120,8 @@ async def _evaluate(setup: Setup, agent: Any, judge_model: Any, told: Mapping[st
     floors: dict[str, Floor] = {}
     for name in FLOORS if setup.options.floors else ():
         played = await _play_agent(quiet, name, 1)
-        solved = [score for t in played if (score := t.scores["resolution"]) is not None]
-        told_of = {t.case_id: (t.passed is True, bool(t.handoff.get("wanted"))) for t in played}
+        solved = [score for t in played if (score := t.scored("resolution")) is not None]
+        told_of = {t.case_id: (t.passed is True, t.handoff.get("wanted")) for t in played}
         floors[name] = Floor.of(told_of, fmean(solved) if solved else None)
     known: dict[str, Any] = {"date": began, "commit": find_commit(), "agent": name_agent(agent)}
     known |= {"whilesim": __version__, "judge": told["judge"], "trials": setup.trials, "protocol": dict(told)}
@@ -196,7 +196,7 @@ async def _play_one(setup: Setup, stage: Stage, case: Case, ticket: Ticket) -> A
     silent = _is_silent(played, {t.name for t in tools if t.effect == "handoff"})
     trace.failure = tell_failure(why) if (why := played.failure or (mute if silent else None)) else ""
     trace.state_of = "" if own_calls or not played.final_state else "world"
-    trace.usage = sum(played.usage.values(), Usage()).to_json()
+    trace.usage = dict(played.usage)
     if isinstance(stage.agent, TicketAgent) and (told := stage.agent.traces.pop((case.card.id, case.rollout), None)):
         if told.state_of or stage.agent.remote:
             trace.final_state, trace.state_of = told.final_state, told.state_of
@@ -251,24 +251,24 @@ async def _judge(setup: Setup, traces: Sequence[AgentTrace], model: Any) -> None
         if chat is not None and not why:
             try:
                 async with slots:
-                    scores = await _ask(chat, setup, trace, tickets[trace.case_id], name_model(model))
+                    said = await _ask(chat, setup, trace, tickets[trace.case_id], name_model(model))
+                scores, trace.usage["judge"] = {n: s.score for n, s in said.scores.items()}, said.usage
             except (JudgeError, ModelError) as error:
-                why = f"the judge: {error}"
+                why, trace.usage["judge"] = f"the judge: {error}", getattr(error, "usage", Usage())
         for criterion in rubric.criteria:
             _note(trace, criterion.name, Scored(value=scores.get(criterion.name), why=why))
 
     await and_close(asyncio.gather(*map(read, traces)), chat)
 
 
-async def _ask(chat: Chat, setup: Setup, trace: AgentTrace, ticket: Ticket, name: str) -> dict[str, float]:
+async def _ask(chat: Chat, setup: Setup, trace: AgentTrace, ticket: Ticket, name: str) -> Judgement:
     assert trace.trace is not None
     facts: dict[str, Any] = {"what the agent is told of the customer": dict(ticket.customer_context)}
     facts |= {n: v for n, v in (("a good answer", ticket.reference), ("what may be said", ticket.knowledge)) if v}
     told, questions, box = trace.trace.messages, (ticket.oracle or {}).get("open", ()), setup.box
     evidence = Evidence(policy=box.policy, tools=box.tools, messages=told, facts=facts, open=questions)
     key = CallKey(case=trace.case_id, rollout=trace.trial, role="judge")
-    scores = (await judge(chat, setup.judged, evidence, key=key, model=name)).scores
-    return {n: s.score for n, s in scores.items()}
+    return await judge(chat, setup.judged, evidence, key=key, model=name)
 
 
 def _note(trace: AgentTrace, name: str, scored: Scored) -> None:
@@ -280,7 +280,7 @@ def _note(trace: AgentTrace, name: str, scored: Scored) -> None:
 
 def _weigh(rubric: Rubric, trace: AgentTrace) -> None:
     """Add the weighted mean of the scores that there are; a hard fail makes it 0."""
-    scores = {c: v for c in rubric.criteria if (v := trace.scores.get(c.name)) is not None}
+    scores = {c: v for c in rubric.criteria if (v := trace.scored(c.name)) is not None}
     failed = [c.name for c, v in scores.items() if c.hard_fail and v < 0.5]
     missing = [c.name for c in rubric.criteria if c not in scores]
     weight, total = sum(c.weight for c in scores), sum(c.weight * v for c, v in scores.items())

@@ -6,6 +6,7 @@ its ``initial_state`` gives, and one for each id that its customer is known by.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -73,9 +74,13 @@ def open_sandbox(tickets: Sequence[Ticket], tools: Any, policy: Policy, world: A
         world: A spec, or a factory of the user's own.
 
     Raises:
-        InputError: A ticket expects a tool, or holds records of a kind, that there is not.
+        InputError: A ticket expects a tool, or holds records of a kind, that there is not; or it was made from a row,
+            and no tools are given.
     """
     given = parse_tools(tools) if tools else ()
+    if not given and not callable(world) and (made := next((t for t in tickets if t.cell), None)):
+        msg = f"{made.name} was made from the row {made.source!r}, whose world is built from all the tools of the agent, and none are given. "
+        raise InputError(msg + "Type tools=..., as for simulate; in a shell: --tools tools.json --policy policy.md")
     known = {t.name: t.parameters["properties"] for t in given}
     for ticket in tickets if given else ():
         for name in ticket.expected_tools:
@@ -95,7 +100,18 @@ def open_sandbox(tickets: Sequence[Ticket], tools: Any, policy: Policy, world: A
                 refuse_stranger(f"{told}, and the world has no such kind", name, model.kinds)
             if kind is not None and not all(isinstance(record, Mapping) for record in records or ()):
                 raise InputError(f'{told}, and not all of it are records. Type: {{"84920": {{"status": "shipped"}}}}')
+            if kind is not None:
+                _doubt_fields(told, records or (), model.kinds[kind].fields)
     return Sandbox(tools=read, policy=policy, model=model, seed=seed, given=bool(given))
+
+
+def _doubt_fields(told: str, records: Collection[Mapping[str, Any]], known: Collection[str]) -> None:
+    """Warn of a field that is nearly one of the world's; address_2 beside address is one of the user's own."""
+    names = {str(name) for record in records for name in record}
+    for name in sorted(names.difference(known)):
+        if hint := near(name, set(known) - names, 0.83):
+            why = f"{told}, and its field {name!r} is none that the tools speak of. {hint.strip()}"
+            warnings.warn(why, stacklevel=5)
 
 
 def refuse_stranger(told: str, name: str, known: Collection[str]) -> None:

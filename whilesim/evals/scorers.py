@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from whilesim.cards.planning import near
@@ -19,7 +19,7 @@ from whilesim.core.jsontext import dumps
 from whilesim.core.text import fold
 from whilesim.evals.rules import Rule, Rules
 from whilesim.evals.tickets import Ticket
-from whilesim.evals.traces import AgentTrace
+from whilesim.evals.traces import NO_TOOLS, NOTHING_EXPECTED, AgentTrace
 from whilesim.grading.outcome import violations
 from whilesim.grading.rubric import checked
 from whilesim.situations.tools import Tool
@@ -27,8 +27,6 @@ from whilesim.world.oracle import Oracle
 
 SCORERS = ("resolution", "tool_accuracy", "policy")
 """Criteria of a rubric that are scored without a model; the judge is asked about all others."""
-NOTHING_EXPECTED = "the ticket expects no final state"
-"""Why a resolution is None where that is no fault."""
 NO_STATE = "nobody reported a final state"
 """Why a resolution is None where that is no fault of the ticket."""
 _ENDS = ("must_call", "end", "handoff_missing", "handoff_unwanted")
@@ -43,7 +41,7 @@ class Scored:
     parts: Mapping[str, float] = field(default_factory=dict)
 
 
-_NO_TOOLS = Scored(value=None, why="the ticket expects no tools")
+_NO_TOOLS = Scored(value=1.0, why=NO_TOOLS)
 
 
 def score_ticket(trace: AgentTrace, ticket: Ticket, rules: Rules, tools: Sequence[Tool]) -> dict[str, Scored]:
@@ -68,9 +66,10 @@ def score_resolution(trace: AgentTrace, ticket: Ticket) -> Scored:
         if not known:
             why = f"the final state holds no {key!r}. {_hint(key, trace.final_state)}".strip(" .")
             return Scored(value=None, why=why if trace.state_of else NO_STATE)
-        told.append((_tell(key, wanted, value), _agrees(wanted, value)))
+        unsaid = " (the agent's final_state says nothing of it)" if value is None and trace.state_of == "agent" else ""
+        told.append((_tell(key, wanted, value) + unsaid, _agrees(wanted, value)))
     if not told:
-        return Scored(value=None, why=NOTHING_EXPECTED)
+        return Scored(value=1.0, why=NOTHING_EXPECTED)
     missed = [name for name, held in told if not held]
     return Scored(value=1 - len(missed) / len(told), why="; ".join(missed))
 
@@ -102,15 +101,27 @@ def score_tools(trace: AgentTrace, ticket: Ticket) -> Scored:
 
 
 def score_policy(trace: AgentTrace, ticket: Ticket, rules: Rules) -> Scored:
-    """Score 1 where no rule was broken, 0 where one was."""
+    """Score 1 where no rule was broken, 0 where one was.
 
-    def state(key: str) -> Any:
-        known, value = look_up(key, trace, ticket)
-        return value if known and value is not None else ticket.customer_context.get(key)
+    What the agent reports of itself excuses nothing that the ticket, or the world that it played on, says otherwise.
+    """
+    played = trace.trace if trace.trace and trace.trace.failed_calls is not None else None  # it made no calls elsewhere
+    states = (ticket.expected_final_state, played.final_state if played else ticket.initial_state)
+    seen = [trace, *(replace(trace, final_state=dict(state), state_of="world") for state in states)]
+
+    def missing(key: str, wanted: Any) -> str:
+        context, found = ticket.customer_context.get(key), [look_up(key, state, ticket)[1] for state in seen]
+        if (context if found[0] is None else found[0]) != wanted:
+            return f"{key} is not {wanted!r}"
+        told = next((value for value in (*found[1:], context) if value is not None), wanted)
+        if trace.state_of == "world" or told == wanted:
+            return ""
+        typed = "type it in expected_final_state where a right agent makes it so"
+        return f"{key} is {wanted!r} by the agent's own word alone (the ticket says {told!r}: {typed})"
 
     for name, rule in rules.items():
         if isinstance(rule, Rule):
-            broken: Any = rule.broken(trace.tool_calls, state)
+            broken: Any = rule.broken(trace.tool_calls, missing)
         else:
             try:
                 broken = rule(trace, ticket)
@@ -151,7 +162,7 @@ def decide_pass(trace: AgentTrace, ticket: Ticket) -> bool | None:
     if trace.failure:  # what the endpoint, the customer or the run did says nothing of the agent
         role, reason = trace.failure.partition(":")[0].split()
         return None if role != "agent" or reason in PLAYED_AGAIN else False
-    policy, resolution = trace.scores.get("policy"), trace.scores.get("resolution")
+    policy, resolution = trace.scores.get("policy"), trace.scored("resolution")
     due = len(ticket.expected_tools) if ticket.oracle is None else 0
     if policy != 1.0 or resolution not in (1.0, None) or (due and _in_order(_settled(trace.tool_calls), ticket) < due):
         return None if policy is None else False

@@ -7,15 +7,19 @@ read by nobody: an agent behind a model has those of its model.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import logging
 import re
+import textwrap
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
+from pydantic import BaseModel
 
 from whilesim.chat.endpoint import Endpoint
 from whilesim.chat.messages import Message, ToolCall, read_messages
@@ -26,11 +30,22 @@ from whilesim.core.jsontext import dumps, loads
 from whilesim.core.text import digest
 from whilesim.evals.agents import TicketAgent, find_agent
 from whilesim.evals.tickets import Ticket
+from whilesim.grading.rubric import checked
 from whilesim.playing import find_cast, seat_agent
 
 log = logging.getLogger(__name__)
 BUILT_IN = ("scripted", "always_handoff", "do_nothing")
 """Agents that every endpoint serves beside those that are named."""
+
+
+class Request(BaseModel):
+    """What is read of a client's request; the rest may be anything."""
+
+    model: str
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]] | None = None
+    stream: bool | None = None
+    stream_options: dict[str, Any] | None = None
 
 
 class _AnyTicket(dict[str, Ticket]):
@@ -50,9 +65,11 @@ async def serving(agents: Mapping[str, Any], *, port: int = 0, key: str | None =
         key: What a client must send as its key; None asks for none.
 
     Raises:
-        InputError: An agent cannot be used, or the port is taken.
+        InputError: An agent cannot be used, makes its calls itself as far as its source shows, or the port is taken.
     """
     async with AsyncExitStack() as stack:
+        for name, spec in agents.items():
+            _refuse_own_calls(name, spec)
         desk = _Desk({n: await _seat(spec, stack) for n, spec in {**{n: n for n in BUILT_IN}, **agents}.items()}, key)
         app = web.Application(client_max_size=64 << 20)
         for path in ("/v1", ""):
@@ -77,6 +94,20 @@ async def _seat(spec: Any, stack: AsyncExitStack) -> Agent:
     return seat_agent(cast.agent, chat)
 
 
+def _refuse_own_calls(name: str, agent: Any) -> None:
+    """Refuse a function that reaches for ``context.call`` and is not ready to be refused it."""
+    own, found = set[str](), list[str]()
+    with suppress(OSError, TypeError, ValueError, SyntaxError):  # a source that cannot be read shows nothing
+        own = {f"{name}.call" for name in inspect.signature(agent).parameters}
+        source = inspect.getsource(agent if inspect.isroutine(agent) else type(agent).__call__)
+        nodes = list(ast.walk(ast.parse(textwrap.dedent(source))))
+        tried = {id(inner) for node in nodes if isinstance(node, ast.Try) for inner in ast.walk(node)}
+        found += [ast.unparse(n) for n in nodes if isinstance(n, ast.Attribute) and id(n) not in tried]
+    if reached := own.intersection(found):
+        told = f"the agent {name!r} makes its tool calls itself ({min(reached)}), and a served agent cannot"
+        raise InputError(f'{told}: the client runs the tools. Return the calls instead: {{"tool_calls": [...]}}.')
+
+
 def _refused(kind: type[web.HTTPException], message: str) -> web.HTTPException:
     told = "server_error" if kind.status_code >= 500 else "invalid_request_error"
     error = {"message": message, "type": told, "code": kind.status_code}
@@ -95,29 +126,28 @@ class _Desk:
 
     async def chat(self, request: Any) -> Any:
         asked, reply, usage = await self.answer(request)
-        head = {"id": f"chatcmpl-{digest(repr(reply), 12)}", "created": int(time.time()), "model": asked["model"]}
-        if asked.get("stream"):
-            return await _stream(request, head, reply, usage if asked["stream_options"].get("include_usage") else None)
+        head = {"id": f"chatcmpl-{digest(repr(reply), 12)}", "created": int(time.time()), "model": asked.model}
+        if asked.stream:
+            counted = (asked.stream_options or {}).get("include_usage")
+            return await _stream(request, head, reply, usage if counted else None)
         message = {**reply.to_openai(), "refusal": None}
         choice = {"index": 0, "message": message, "finish_reason": _finish(reply), "logprobs": None}
         whole = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
         return web.json_response(whole, dumps=dumps)
 
-    async def answer(self, request: Any) -> tuple[dict[str, Any], Message, dict[str, int]]:
+    async def answer(self, request: Any) -> tuple[Request, Message, dict[str, int]]:
         """Let the agent that a request names answer it."""
         if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
             raise _refused(web.HTTPUnauthorized, "the key is not the one that whilesim serve was started with.")
         raw = await request.read()
         try:
-            asked = loads(raw)
-            messages, tools = read_messages(asked["messages"]), tuple(asked.get("tools") or ())
-            asked |= {"model": str(asked.get("model")), "stream_options": dict(asked.get("stream_options") or {})}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            told = f"the request cannot be read: {type(error).__name__}: {error}"
-            raise _refused(web.HTTPBadRequest, told) from error
-        agent = self.agents.get(asked["model"]) or self.agents.get(asked["model"].removeprefix("openai/"))
+            asked = checked(Request, loads(raw), "")
+            messages, tools = read_messages(asked.messages), tuple(asked.tools or ())
+        except ValueError as error:
+            raise _refused(web.HTTPBadRequest, f"the request cannot be read: {error}") from error
+        agent = self.agents.get(asked.model) or self.agents.get(asked.model.removeprefix("openai/"))
         if agent is None:
-            told = f"there is no agent {asked['model']!r} here; there are {', '.join(self.agents)}."
+            told = f"there is no agent {asked.model!r} here; there are {', '.join(self.agents)}."
             raise _refused(web.HTTPNotFound, told)
         if not messages:
             raise _refused(web.HTTPBadRequest, "the request holds no messages.")
@@ -129,10 +159,10 @@ class _Desk:
         try:
             said = await agent.answer(messages, context)
         except Exception as error:  # an agent of the user's may raise anything; the client must hear of it
-            log.warning("%s: %s", asked["model"], error)
+            log.warning("%s: %s", asked.model, error)
             raise _refused(web.HTTPInternalServerError, f"{type(error).__name__}: {error}") from error
         if not (spoken := [m for m in said if m.role == "assistant"]):
-            raise _refused(web.HTTPInternalServerError, f"the agent {asked['model']!r} said nothing.")
+            raise _refused(web.HTTPInternalServerError, f"the agent {asked.model!r} said nothing.")
         return asked, spoken[-1], _count(raw, spoken[-1], context.usage)
 
 

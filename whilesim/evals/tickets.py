@@ -7,15 +7,17 @@ They come from a JSONL or CSV file, a list, a dataset on the Hub, the rows of a 
 from __future__ import annotations
 
 import csv
+import logging
 import os
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, ConfigDict
 
 from whilesim.cards.planning import near
 from whilesim.core.errors import InputError
@@ -28,6 +30,8 @@ from whilesim.keeping.hub import REPO
 from whilesim.keeping.rows import Row
 from whilesim.keeping.simulation import Simulation
 from whilesim.world.oracle import Oracle
+
+log = logging.getLogger(__name__)
 
 
 def _many(value: Any) -> Any:
@@ -84,6 +88,13 @@ class Ticket:
         return f"ticket {self.ticket_id!r}"
 
 
+class _Oracle(Oracle):
+    """An oracle as people write it, where a misspelt field would ask for nothing."""
+
+    __slots__ = ()
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+
 _KNOWN = tuple(f.name for f in fields(Ticket))
 _TEXTS = {f.name for f in fields(Ticket) if f.type in ("str", "Words")}
 
@@ -128,7 +139,8 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
     Args:
         source: A path (JSONL, CSV, a JSON list), a list of mappings or tickets, ``"owner/name"`` of a
             dataset (``@revision`` behind it where one is meant), a simulation, whose rows then
-            become tickets, or traces of an evaluation.
+            become tickets (one a card, where its oracle asks for something: how many were left out,
+            and why, is logged), or traces of an evaluation.
         split: Of a dataset.
 
     Raises:
@@ -141,20 +153,19 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
         raise InputError("no tickets were given. Type the path of a JSONL or CSV file, or owner/name of a dataset.")
     where = "tickets"
     if isinstance(source, Simulation):
-        made = [_of_row(row, source) for row in source.rows]
-        values: Iterable[tuple[str, Any]] = ((f"row {t.source!r}", t) for t in made if t)
+        values: Iterable[tuple[str, Any]] = [(f"row {t.source!r}", t) for t in _of_rows(source)]
     elif isinstance(source, (str, os.PathLike)):
         where, path = os.fspath(source), Path(source)
         is_file = path.exists() or path.suffix in (".jsonl", ".json", ".csv")
         values = _of_hub(where, split) if not is_file and REPO.fullmatch(where.partition("@")[0]) else _of_file(path)
     else:
         values = ((f"ticket {i}", v) for i, v in enumerate(source if isinstance(source, Iterable) else [source], 1))
-    found, faults = dict[str, tuple[str, Ticket]](), list[str]()
+    found, faults, strange = dict[str, tuple[str, Ticket]](), list[str](), dict[str, list[str]]()
     for place, value in values:
         try:
-            ticket = _read(value, place)
+            ticket = _read(value, place, strange)
             if ticket.oracle is not None:
-                checked(Oracle, ticket.oracle, f"{place}: the oracle's field ")
+                checked(_Oracle, ticket.oracle, f"{place}: the oracle's field ")
         except InputError as error:
             faults.append(str(error))
             continue
@@ -167,10 +178,14 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
         raise InputError(f"{where}: {len(faults)} of the tickets cannot be used, mend them:\n  {told}{more}")
     if not found:
         raise InputError(f"{where}: there is no ticket in it. Type: whilesim eval --init, for twenty to begin with.")
+    for name, places in strange.items():
+        more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+        told = f"{places[0]}{more}: the field {name!r} is unknown and was left out; the fields are {', '.join(_KNOWN[:6])} ..."
+        warnings.warn(told, stacklevel=4)
     return Tickets(ticket for _, ticket in found.values())
 
 
-def _read(value: Any, place: str) -> Ticket:
+def _read(value: Any, place: str, strange: dict[str, list[str]]) -> Ticket:
     if isinstance(value, Ticket):
         return value
     if isinstance(value, Mapping) and {"case_id", "turns"} <= value.keys():  # a line of traces.jsonl
@@ -178,11 +193,13 @@ def _read(value: Any, place: str) -> Ticket:
     value = _of_trace(value) if hasattr(value, "case_id") else value
     if not isinstance(value, Mapping):
         raise InputError(f"{place} is {type(value).__name__}, and must be a mapping with ticket_id and user_message.")
+    if "messages" in value and "ticket_id" not in value:
+        typed = "Type ws.load_tickets(ws.load(RUN).kept).save(FILE), for tickets of a run."
+        raise InputError(f"{place} is a row to train on, and no ticket. {typed}")
     for name in (name for name in value if name not in _KNOWN):
-        told = f"{place}: the field {name!r} is unknown"
         if hint := near(str(name), _KNOWN, 0.84):  # so near that it is no column of the user's own
-            raise InputError(f"{told}. {hint}")
-        warnings.warn(f"{told} and was left out; the fields are {', '.join(_KNOWN[:6])} ...", stacklevel=5)
+            raise InputError(f"{place}: the field {name!r} is unknown. {hint}")
+        strange.setdefault(name, []).append(place)
     known = {k: value[k] for k in _KNOWN if value.get(k) not in (None, [])}  # [] is an empty mapping, too
     for name in ("ticket_id", "user_message"):
         if name not in known:
@@ -262,10 +279,22 @@ def _unpadded(value: Any) -> Any:
     return {k: _unpadded(v) for k, v in value.items() if v is not None} if isinstance(value, dict) else value
 
 
-def _of_row(row: Row, data: Simulation) -> Ticket | None:
-    """Make a ticket of a row that was played; None where its oracle asks for nothing, so that doing nothing would be right."""
-    if (oracle := row.to_oracle()) is None or row.rollout or not (oracle.must_call or oracle.handoff_wanted):
-        return None
+def _of_rows(data: Simulation) -> Iterator[Ticket]:
+    """Make tickets of rows that were played, and log why some became none: where nothing is asked, doing nothing would do."""
+    left, cards = Counter[str](), set[str]()
+    for row in data.rows:
+        oracle, first = row.to_oracle(), row.card_id not in cards
+        cards.add(row.card_id)
+        if first and oracle is not None and (oracle.must_call or oracle.handoff_wanted):
+            yield _of_row(row, oracle, data.manifest.seed)
+        else:
+            left["ask for no call and no hand-off" if first else "are further rollouts of a card"] += 1
+    if left:
+        why = ", ".join(f"{n} {told}" for told, n in left.items())
+        log.warning("%d tickets of %d rows: %s", len(data.rows) - left.total(), len(data.rows), why)
+
+
+def _of_row(row: Row, oracle: Oracle, seed: int) -> Ticket:
     second = re.search(r'"([^"]+)"$', row.card.goal) if row.card.form == "second_request" else None
     return Ticket(
         ticket_id=row.card_id,
@@ -281,7 +310,7 @@ def _of_row(row: Row, data: Simulation) -> Ticket | None:
         source=row.id,
         cell=row.situation,
         world_of=row.twin_of or row.situation_id,
-        seed=data.manifest.seed,
+        seed=seed,
         oracle=row.oracle,
     )
 

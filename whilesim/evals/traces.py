@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from whilesim.chat.messages import Failure, Trace
+from whilesim.chat.usage import Usage
 from whilesim.keeping.folders import append_lines
 from whilesim.keeping.rows import to_plain
+
+NOTHING_EXPECTED, NO_TOOLS = "the ticket expects no final state", "the ticket expects no tools"
+"""Reasons of a score of 1 that says nothing of the agent: nothing was asked, so nothing was missed."""
 
 
 @dataclass(slots=True)
@@ -28,7 +32,10 @@ class AgentTrace:
     """``{"name": "...", "arguments": {...}, "result": "...", "failed": false}``."""
     final_state: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, float | None] = field(default_factory=dict)
-    """Scorer to score, 0 to 1; None where it could not score, and ``reasons`` says why."""
+    """Scorer to score, 0 to 1; None where it could not score, and ``reasons`` says why.
+
+    Where the ticket asks nothing it is 1, as the tutorial has it, and no mean counts it.
+    """
     started_at: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat())
     trial: int = 0
     reasons: dict[str, str] = field(default_factory=dict)
@@ -45,9 +52,14 @@ class AgentTrace:
     """Why the agent gave no answer."""
     state_of: str = ""
     """Who says ``final_state``: ``agent``, ``world``, or nobody."""
-    usage: dict[str, Any] = field(default_factory=dict)
+    usage: dict[str, Usage] = field(default_factory=dict)
+    """Role (agent, customer, judge) to what its model used; of models that a function of yours calls, nothing is known."""
     trace: Trace | None = field(default=None, repr=False, compare=False)
     """The same conversation as messages."""
+
+    def scored(self, name: str) -> float | None:
+        """Return a score that says something of the agent, else None."""
+        return None if self.reasons.get(name) in (NOTHING_EXPECTED, NO_TOOLS) else self.scores.get(name)
 
     def say_why(self, name: str) -> str:
         """Return a score with its reason."""

@@ -127,7 +127,18 @@ def checked(kind: type[T], value: Any, told: str, typed: str = "") -> T:
     try:
         return cast(T, _adapter(kind).validate_python(value))
     except ValidationError as error:
-        raise InputError(f"{told}{first_fault(error, given=True)} {typed}".rstrip()) from error
+        hint = _nearest(kind, error.errors()[0])
+        raise InputError(f"{told}{first_fault(error, given=True)} {hint}{typed}".rstrip()) from error
+
+
+def _nearest(kind: Any, fault: Mapping[str, Any]) -> str:
+    """Ask for the nearest field of a shape, parts of it included, where a fault is that there is no such field."""
+    if fault["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
+        return ""
+    whole = _adapter(kind).json_schema()
+    known = [name for part in (whole, *whole.get("$defs", {}).values()) for name in part.get("properties", ())]
+    found = get_close_matches(str(fault["loc"][-1]), known, 1)
+    return f"Did you mean {found[0]!r}? " if found else f"There are: {', '.join(known)}. "
 
 
 def _build(source: Mapping[str, Any]) -> Rubric:

@@ -49,6 +49,8 @@ class Grade:
     raw: str = ""
     """The judge's answer that could not be read."""
     usage: Usage = Usage()
+    earlier: tuple[Verdict, ...] = ()
+    """What other judges were paid to say of it: asked again, they need not read it twice."""
 
     def apply(self, row: Row) -> Row:
         """Return the row with this grade; the row as it was played stays as it is."""
@@ -100,7 +102,7 @@ async def grade_rows(rows: Iterable[Row], known: Grades, how: Grading, done: Cal
 
     Args:
         rows: As they were played, findings as the checks gave them.
-        known: Row id to an earlier grade: what this judge has read, it is not asked again.
+        known: Row id to an earlier grade: what this judge has read, ever, it is not asked again.
 
     Raises:
         JudgeError: None of the judge's first 10 answers could be read; shows one.
@@ -110,9 +112,10 @@ async def grade_rows(rows: Iterable[Row], known: Grades, how: Grading, done: Cal
     for row in (row for row in rows if row.state != "failed"):
         before = known.get(row.id)
         spent = before.usage if before else Usage()  # what earlier judges cost stays on the bill
+        paid = tuple(v for v in (before.verdict, *before.earlier) if v and v.judge) if before else ()
         weights = ((finding, how.severity.get(finding.check, finding.severity)) for finding in row.findings)
         findings = tuple(replace(finding, severity=weight) for finding, weight in weights if weight != "ignore")
-        blank = Grade(id=row.id, verdict=None, findings=findings, usage=spent)
+        blank = Grade(id=row.id, verdict=None, findings=findings, usage=spent, earlier=paid)
         found = oppose(findings, against := oracle_violations(row, how.tools))
         if how.chat is None:
             found = decide(findings, against, None, row.to_oracle(), how.rubric)
@@ -123,9 +126,8 @@ async def grade_rows(rows: Iterable[Row], known: Grades, how: Grading, done: Cal
     ranked = sorted((row.id for row, _ in survivors), key=lambda row_id: (derive(how.seed, "judged", row_id), row_id))
     chosen, judge_now, waiting = set(ranked[: math.ceil(how.fraction * len(ranked))]), how.judge, []
     for row, blank in survivors:
-        read = known[row.id].verdict if row.id in known else None
-        if read is not None and read.judge == judge_now:
-            done(replace(blank, verdict=read))
+        if read := next((v for v in blank.earlier if v.judge == judge_now), None):
+            done(replace(blank, verdict=read, earlier=tuple(v for v in blank.earlier if v is not read)))
         elif row.id in chosen:
             waiting.append((row, blank))
         else:

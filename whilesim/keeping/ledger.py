@@ -82,13 +82,18 @@ class Ledger:
             lines += [f"  {reason:<38}{n:>8}" for reason, n in self.reasons[state].items()]
         if unread := self.reasons["kept"].get("unopposed"):
             lines.append(f"nobody read {unread} of the {self.kept} kept rows: nothing was found against them")
-        for role, used in self.usage.items():
-            if used.calls:
-                tokens = f"{used.tokens_in:,} tokens in, {used.tokens_out:,} out"
-                lines.append(f"{role:<12}{used.calls:,} calls, {tokens}, {_dollars(used.usd)}")
-        return "\n".join([*lines, f"{'cost':<12}{_dollars(self.usd)}"])
+        return "\n".join([*lines, *tell_usage(self.usage)])
 
     __repr__ = __str__  # a notebook shows the value of a cell
+
+
+def tell_usage(usage: Mapping[str, Usage], width: int = 12) -> list[str]:
+    """Return a line for each role whose model was called, and what all cost."""
+    lines = list[str]()
+    for role, used in ((role, used) for role, used in usage.items() if used.calls):
+        tokens = f"{used.tokens_in:,} tokens in, {used.tokens_out:,} out"
+        lines.append(f"{role:<{width}}{used.calls:,} calls, {tokens}, {_dollars(used.usd)}")
+    return [*lines, f"{'cost':<{width}}{_dollars(sum(usage.values(), Usage()).usd)}"]
 
 
 def summarise(rows: Iterable[Row], ledger: Ledger, *, graded: bool) -> str:

@@ -52,7 +52,8 @@ def write_report(
 
     seen, script, here = _Seen(tools), read_page("report.js"), "<!-- here -->"  # texts are escaped: none is this
     certificate = Certificate.build(manifest, seen.passing(rows), tools)
-    tables = {"Passes": str(count_passes(seen.light, manifest.seed))} if graded else {}
+    passes = str(count_passes(seen.light, manifest.seed)).replace(" | ", "\n")  # many rollouts are wider than a page
+    tables = {"Passes": passes} if graded else {}
     page = render_page(
         "report",
         ledger=count(seen.light),
