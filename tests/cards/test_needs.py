@@ -115,6 +115,7 @@ THEMES = [  # a rule, a theme of which the customer speaks, and words that must 
     ("Suggest a fertilizer for the plant.", "recommendation", "^suggest"),
     ("Notify the owner of the outcome.", "news", "^notify"),
     ("Transfer to a supervisor.", "person_wanted", "^transfer to"),
+    ("Answer in at most three sentences.", "manners", "more than three"),
     ("Antworte immer höflich auf Deutsch.", "manners", "höflich"),
 ]
 
@@ -228,6 +229,7 @@ def test_rules_that_share_a_condition_are_told_apart_by_what_follows() -> None:
         ("Discuss with the vet.", ["vet"]),
         ("Set the bill to PAID at 15:00:00 EST.", ["bill"]),
         ("Send an MMS.", ["MMS"]),
+        ("The parcel went missing.", ["parcel"]),
     ],
 )
 def test_names_are_found_without_verbs_code_and_describing_words(text: str, names: list[str]) -> None:

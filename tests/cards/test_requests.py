@@ -88,6 +88,7 @@ def test_a_sum_is_asked_for_with_its_numbers_and_a_handoff_as_a_person() -> None
         ("find_points", "Find pickup points near a zip code.", ("zip_code",), "read", None, "", "find the pickup points"),
         ("find_routes", "Find routes to a harbour.", ("day",), "read", None, "", "find the routes to a harbour"),
         ("find_booking", "Find a booking.", ("booking_id",), "read", "booking", "my booking B1", "find my booking B1"),
+        ("find_order", "Find an order of tickets.", ("order_id",), "read", "order", "my order O1", "find my order O1"),
         ("enrol_in_course", "Enrol a student in a course.", ("course_id",), "write", "course", "the course C1", "enrol me in the course C1"),
         ("invite_user", "Invite a user.", ("email",), "write", "user", "my account", "invite a user"),
     ],

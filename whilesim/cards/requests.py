@@ -34,7 +34,7 @@ def deed(tool: Tool, focus: Focus) -> str:
     verb, name = _verb_of(tool, focus), name_words(tool.name)
     told = _described(tool.description, () if tool.effect == "write" else tuple(sorted(given)), *name[:1])
     if focus.kind and re.search(r"\d", focus.object):
-        told = re.sub(rf"\ban? {focus.kind.replace('_', ' ')}\b", focus.object, told)
+        told = re.sub(rf"\ban? {focus.kind.replace('_', ' ')}\b(?: of \w+)?", focus.object, told)
     links = [w for w, to in pairwise(name) if w in ("for", "to", "from", "in") and to not in word_set("parties")]
     named = verb[0] in name and not links and verb[0] not in ("post", "put", "patch", "manage", "handle", "process")
     if told and (not named or (tool.effect == "read" and (not focus.kind or verb[0] in ("search", "find", "list")))):
