@@ -229,6 +229,7 @@ def test_rules_that_share_a_condition_are_told_apart_by_what_follows() -> None:
         ("Discuss with the vet.", ["vet"]),
         ("Set the bill to PAID at 15:00:00 EST.", ["bill"]),
         ("Send an MMS.", ["MMS"]),
+        ("Closed at 15:00:00 each day for pets.", ["pets"]),
         ("The parcel went missing.", ["parcel"]),
     ],
 )
