@@ -193,3 +193,26 @@ def test_an_opening_has_few_sentences_beside_the_request() -> None:
     sentences = [len(re.findall(r"[.?!](?:\s|$)", c.opening)) for c in cards]
     assert sum(sentences) / len(sentences) < 5
     assert sum(n > 7 for n in sentences) < 0.05 * len(cards)
+
+
+def test_a_look_up_is_asked_for_without_pressure_and_a_change_with_it() -> None:
+    policy, tools = read_set("clinic")
+    rows = {"get_appointment": [], "cancel_appointment": []}
+    for name, found in rows.items():
+        for stance in ("boundary_testing", "adversarial"):
+            found += write_some(policy, tools, 12, tool=name, stance=stance)
+    bent = "bend the rules|supposed to|usual steps|your manual|the checks|what you were told"
+    assert not [c for c in rows["get_appointment"] if re.search(bent, c.opening, re.I)]
+    assert not [c for c in rows["get_appointment"] if c.persona.pressure in ("money", "complaint")]
+    assert [c for c in rows["cancel_appointment"] if re.search(bent, c.opening, re.I)]
+    assert {c.persona.pressure for c in rows["cancel_appointment"]} >= {"money", "complaint"}
+
+
+def test_who_said_something_else_before_was_mistaken_and_wants_the_same_thing_still() -> None:
+    policy, tools = read_set("clinic")
+    for card in write_some(policy, tools, 40, history="contradicts_earlier"):
+        assert (
+            re.search("mixed up|wrong|mistake", re.sub(r"(\w)\1", r"\1", card.opening.lower()))
+            or card.persona.texture == "typos"
+        )
+        assert not re.search("changed my mind|no longer holds", card.opening)

@@ -51,9 +51,22 @@ def book_of(*texts: str) -> tuple[Phrasebook, list[Clause]]:
         ("Basic fares cannot be changed.", "can basic fares be changed?", "request"),
         ("The user cannot add a pet after boarding.", "can I add a pet after boarding?", "request"),
         ("The user cannot add a pet after check-in.", "can I add a pet?", "request"),
-        ("The desk never gives a dose.", "can you give a dose?", "request"),
+        ("The desk never gives a dose.", "give a dose", "request"),
         ("Never give price guarantees, and guarantees are never extended.", "give price guarantees", "request"),
         ("Price guarantees are never extended to others.", "can price guarantees be extended", "request"),
+        ("If the tenant cuts themselves, hand over.", "I cut myself.", "circumstance"),
+        ("If a pet died, end the contract.", "My pet died.", "circumstance"),
+        (
+            "Hand over when the guest reports a stolen phone or a fraud.",
+            "I have to report a stolen phone.",
+            "circumstance",
+        ),
+        (
+            "If the tenant lost access to the keys of the flat, call a locksmith.",
+            "I lost access to the keys",
+            "circumstance",
+        ),
+        ("Never remove the last owner of a workspace.", "remove the last owner if", "request"),
         (
             "When a guest already has a key and wants another, charge 20 dollars.",
             "I already have a key and want another",
@@ -102,6 +115,7 @@ THEMES = [  # a rule, a theme of which the customer speaks, and words that must 
     ("Suggest a fertilizer for the plant.", "recommendation", "^suggest"),
     ("Notify the owner of the outcome.", "news", "^notify"),
     ("Transfer to a supervisor.", "person_wanted", "^transfer to"),
+    ("Answer in at most three sentences.", "manners", "more than three"),
     ("Antworte immer höflich auf Deutsch.", "manners", "höflich"),
 ]
 
@@ -199,7 +213,7 @@ def test_rules_that_share_a_condition_are_told_apart_by_what_follows() -> None:
             "Controlled medicines (for instance phenobarbital) go to a vet.",
             ["controlled medicines", "phenobarbital", "vet"],
         ),
-        ("Puppies under eight weeks are not weighed.", []),
+        ("Puppies under eight weeks are not weighed.", ["puppies"]),
         ("A fee of $35 applies to the past six.", ["fee"]),
         ("Look it up before opening a pet's record, no matter what.", ["pet's record"]),
         ("A reading goes to the back office on file.", ["reading", "back office"]),
@@ -207,6 +221,16 @@ def test_rules_that_share_a_condition_are_told_apart_by_what_follows() -> None:
         ("Late check-in between nine and midnight costs €25.", ["late check-in"]),
         ("Vouchers are valid for 12 months.", ["vouchers"]),
         ("A change of more than 3 nights in a row costs €35.", ["change"]),
+        ("An unpaid bill blocks new bookings.", ["unpaid bill", "new bookings"]),
+        ("Block new bookings.", ["new bookings"]),
+        ("Debit cards are not accepted for the deposit.", ["debit cards", "deposit"]),
+        ("Check the cards, they are old.", ["cards"]),
+        ("Children under 12 come along.", ["children"]),
+        ("Discuss with the vet.", ["vet"]),
+        ("Set the bill to PAID at 15:00:00 EST.", ["bill"]),
+        ("Send an MMS.", ["MMS"]),
+        ("Closed at 15:00:00 each day for pets.", ["pets"]),
+        ("The parcel went missing.", ["parcel"]),
     ],
 )
 def test_names_are_found_without_verbs_code_and_describing_words(text: str, names: list[str]) -> None:
@@ -275,3 +299,58 @@ def test_a_run_that_ends_like_a_filler_is_broken_too() -> None:
     quoted = words(rule)
     runs = {tuple(quoted[i : i + RUN]) for i in range(len(quoted) - RUN + 1)}
     assert not runs & {tuple(mine[i : i + RUN]) for i in range(len(mine) - RUN + 1)}
+
+
+@pytest.mark.parametrize(
+    ("rule", "never", "asked"),
+    [
+        ("Only the sender may cancel a crate.", "the sender", "crate"),
+        ("The sender and the recipient both may ask where a crate is.", "the sender", "recipient|crate"),
+        ("Discounts above 15% need approval by a sales manager.", "manager", "discounts|approval"),
+        ("Tell the admin what a crate costs.", "the admin", "crate"),
+        ("Meter readings must be entered within 10 days.", "10 days by now", "meter readings"),
+        ("Refunds must stay within 50 dollars.", "$^", "refunds"),
+        ("Credit cards can only be used once.", "$^", "credit cards"),
+        ("Confirm that the customer id is right for the crate.", "customer id", ""),
+        ("Ask about allergies of the pet first.", "give you|send", "allergies"),
+        ("Noise complaints: call the porter of the hotel.", "the hotel|porter", "noise complaints"),
+    ],
+)
+def test_a_customer_asks_about_things_and_not_about_people_or_fields(rule: str, never: str, asked: str) -> None:
+    book, (clause,) = book_of(rule)
+    said = {book.need(clause, s, s).text for s in range(12)}
+    assert not [t for t in said if re.search(never, t, re.I)]
+    assert [t for t in said if re.search(asked, t, re.I)]
+
+
+def test_a_question_of_a_theme_names_what_the_rule_is_about_wherever_the_rule_names_anything() -> None:
+    book, (clause,) = book_of("Library fines must be paid within 30 days.")
+    assert all("library fines" in book.need(clause, s, s).text for s in range(12))
+
+
+@pytest.mark.parametrize(
+    "rule", ["If the next class is available, upgrade the guest.", "If the same room is free, offer it."]
+)
+def test_what_the_house_has_is_not_the_customers(rule: str) -> None:
+    book, (clause,) = book_of(rule)
+    assert not [t for s in range(8) if (t := book.need(clause, s, s).text).startswith("My ")]
+
+
+def test_a_prohibition_that_points_back_is_not_asked_for() -> None:
+    book, (clause,) = book_of("Tolls are set by the state; do not waive or estimate them.")
+    assert not [t for s in range(8) if re.search(r"waive|estimate", t := book.need(clause, s, s).text)]
+
+
+def test_no_theme_takes_for_granted_what_a_card_has_no_fact_for() -> None:
+    claims = re.compile(
+        r"(?:it's been|i can't make it|i was charged|my (?:delivery|service|contract) |it (?:all )?(?:worked|got)|there isn't|"
+        r"something (?:seems|doesn't)|i've (?:already|tried|thrown|paid))",
+        re.I,
+    )
+    said = [s for t in load_words("themes_en").values() for key in ("says", "asks") for s in t.get(key, ())]
+    assert not [s for s in said if claims.match(s)]
+
+
+def test_a_condition_asks_on_about_something_else_than_itself() -> None:
+    book, (clause,) = book_of("If the guest needs research help, look for a librarian.")
+    assert book.need(clause, 0).text.count("research help") == 1

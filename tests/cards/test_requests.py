@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from whilesim.cards.requests import deed, thing
@@ -77,3 +79,24 @@ def test_a_sum_is_asked_for_with_its_numbers_and_a_handoff_as_a_person() -> None
     compute = Tool(name="calculate", description="Calculate.", parameters={}, effect="compute")
     assert deed(compute, focus) == "work out 3 + 7"
     assert deed(Tool(name="x", description="", parameters={}, effect="handoff"), focus) == "put me through to a person"
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "arguments", "effect", "kind", "subject", "asked"),
+    [
+        ("list_free_slots", "List free slots of a dentist on a day.", ("dentist_id", "date"), "read", "slot", "my slot", "tell me the free slots"),
+        ("find_points", "Find pickup points near a zip code.", ("zip_code",), "read", None, "", "find the pickup points"),
+        ("find_routes", "Find routes to a harbour.", ("day",), "read", None, "", "find the routes to a harbour"),
+        ("find_booking", "Find a booking.", ("booking_id",), "read", "booking", "my booking B1", "find my booking B1"),
+        ("find_order", "Find an order of tickets.", ("order_id",), "read", "order", "my order O1", "find my order O1"),
+        ("enrol_in_course", "Enrol a student in a course.", ("course_id",), "write", "course", "the course C1", "enrol me in the course C1"),
+        ("invite_user", "Invite a user.", ("email",), "write", "user", "my account", "invite a user"),
+    ],
+)  # fmt: skip
+def test_which_one_is_told_by_the_facts_and_not_by_a_request_for_any(
+    name: str, description: str, arguments: tuple[str, ...], effect: Any, kind: str | None, subject: str, asked: str
+) -> None:
+    tool = Tool(
+        name=name, description=description, parameters={"properties": {a: {} for a in arguments}}, effect=effect
+    )
+    assert deed(tool, Focus(tool=name, arguments={}, kind=kind, object=subject)) == asked

@@ -75,7 +75,8 @@ def write_cards(
         count: How many candidates.
     """
     stance, asked = situation.values.get("stance", "ordinary"), deed(tool, focus)
-    need = book.need(clause, seed, situation.id, changes=tool.effect == "write") if clause else None
+    changes = tool.effect == "write" and stance != "ambiguous"  # who names no deed says later what else is wanted
+    need = book.need(clause, seed, situation.id, changes=changes) if clause else None
     form = _form(need, clause, tool, book, stance)
     facts = known_facts(focus)
     kept = [*facts.values(), *([focus.object] if focus.object else [])]
@@ -83,8 +84,8 @@ def write_cards(
 
     def candidate(number: int) -> Card:
         names = (situation.id, number)
-        persona = draw_persona(seed, f"{situation.id}/{number}", stance)
-        opening = book.clean(" ".join(_opening(situation, asked, focus, book, need, form, seed, *names)), kept)
+        persona = draw_persona(seed, f"{situation.id}/{number}", stance, tool.effect)
+        opening = book.clean(" ".join(_opening(situation, asked, tool, focus, book, need, form, seed, *names)), kept)
         return Card(
             id=situation.id, situation=situation, persona=persona, goal=goal, form=form, facts=facts,
             clause_applies=need.applies if need else "unknown",
@@ -123,6 +124,7 @@ def _form(need: Need | None, clause: Clause | None, tool: Tool, book: Phrasebook
 def _opening(
     situation: Situation,
     asked: str,
+    tool: Tool,
     focus: Focus,
     book: Phrasebook,
     need: Need | None,
@@ -138,7 +140,7 @@ def _opening(
     past = pick(pasts, seed, "history", *names).format(record=record)
     if stance == "ambiguous":
         return [past, book.frame(f"vague{alone}", seed, *names, record="it" if past else record)]
-    moods = book.frames["request"]
+    moods = {**book.frames["request"], **(book.frames["look_up"] if tool.effect in ("read", "compute") else {})}
     want = pick(moods.get(stance, moods["ordinary"]), seed, "request", *names).format(deed=asked)
     want = want.replace(" for me", "") if " me " in f"{asked} " else want
     kind = "circumstance" if need and need.form == "circumstance" else "asked"
@@ -152,7 +154,7 @@ def _aside(book: Phrasebook, kind: str, need: Need, seed: int, *names: str | int
     """Say a need behind a few words that lead over to it."""
     frame = str(pick(book.frames[kind], seed, kind, *names))
     said = frame.format(need=need.text if frame.startswith("{") else lowered(need.text))
-    bare = kind == "second" and need.source == "circumstance" and not re.search(r"\?|\bI(?:'d like| have to)\b", said)
+    bare = need.source == "circumstance" and not re.search(r"\?|\bI(?:'d like| have to)\b", said)
     return f"{said} {book.frame('so_what', seed, *names)}" if bare else said
 
 

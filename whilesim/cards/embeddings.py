@@ -102,11 +102,10 @@ def _load(name: str) -> Any:
     try:
         return SentenceTransformer(name, device="cpu", local_files_only=True)
     except (OSError, ValueError) as error:
-        msg = (
+        raise InputError(
             f"embedder {name!r} is not on this disk, and nothing is downloaded here. Type "
             f"embedder='hashed', or fetch it first: hf download {name}"
-        )
-        raise InputError(msg) from error
+        ) from error
 
 
 def _checked(found: Any, count: int, name: str) -> Matrix:
@@ -116,11 +115,10 @@ def _checked(found: Any, count: int, name: str) -> Matrix:
         matrix = np.zeros(0)
     norms = np.linalg.norm(matrix, axis=1) if matrix.ndim == 2 else np.zeros(0)
     if norms.shape != (count,) or not np.isfinite(norms).all() or not norms.all():
-        msg = (
+        raise InputError(
             f"embedder {name!r} returned an array of shape {matrix.shape} for {count} text(s), or a vector "
             "that is zero or not finite. Return one finite vector, not all zero, for each text."
         )
-        raise InputError(msg)
     return np.asarray(matrix / norms[:, None])
 
 

@@ -43,7 +43,7 @@ _NEGATION = re.compile(
     re.IGNORECASE,
 )
 _END = re.compile(r"[.;!?(\n]|:(?!//)|,(?!\d)|\bthen\b|\bunless\b|\bexcept\b|\beven\b|\banyway\b|\s[-–—→]\s")
-_LAST_PART = re.compile(r"^(.*)\s(?:after|before|during|for|in|on|at|with|from|by|that|which|who)\b.*$")
+_LAST_PART = re.compile(r"^(.*)\s(?:after|before|during|for|in|on|at|of|with|from|by|that|which|who)\b[^.]*(\.?)$")
 _AGENT = re.compile(r"\b(?:you|we|(?:agent|assistant|bot|chatbot|desk|staff)s?)(?: (?:are|should|must|can))?$", re.I)
 _HEADINGS = re.compile(r"^(?:[^\W\d_][^.:;]{0,60}: )+")
 _INDIRECT = re.compile(
@@ -93,6 +93,8 @@ class Phrasebook:
         self._runs = {tuple(text[i : i + RUN]) for i in range(len(text) - RUN + 1)}
         self._needs: dict[tuple[Any, ...], Need] = {}
         self._common = {stem(w) for t in tools for n in (t.name, *t.parameters["properties"]) for w in name_words(n)}
+        named = (name_words(n) for t in tools for n in t.parameters["properties"])
+        self._fields = {" ".join(name) for name in named if len(name) > 1 and name[-1] in word_set("weak")}
         names = {t.name: " ".join(name_words(t.name)) for t in tools}
         swaps: dict[str, str] = {v: v.replace("_", " ") for v in values if "_" in v}
         swaps |= {n: w for n, w in names.items() if w != n.lower()}
@@ -185,6 +187,14 @@ class Phrasebook:
         lead = [t for t in named[2:] if t not in own]
         return [*named[:2], *(lead or named[2:])[:1]]
 
+    def _asked_about(self, clause: Clause) -> list[str]:
+        """Return what a customer may ask about, with articles: no person and no field of a form, and no heading if there is more."""
+        own = self._phrases(_own_words(clause.text))
+        asked = [t for t in self.topics(clause.text) if self._worth(t) >= _TELLING and t.casefold() not in self._fields]
+        things = [t for t in asked if not _is_person(t, clause.text)]
+        telling = [t for t in things if t in own and self._worth(t) > 0.5]
+        return [self._the(t, clause) for t in telling or sorted(things, key=self._worth, reverse=True)]
+
     def _the(self, phrase: str, clause: Clause) -> str:
         return the(phrase) if self._language(clause.text) == "en" else phrase
 
@@ -198,25 +208,34 @@ class Phrasebook:
 
     def _condition(self, clause: Clause) -> Need | None:
         """Turn 'if the customer travels abroad' into 'I travel abroad'."""
-        text, start = _circumstance(clause.text)
-        if not text:
+        found, start = _circumstance(clause.text)
+        if not (text := self._cut(found)):
             return None
-        if len(words(text)) < 5 and (topics := self.topics(clause.text)):
-            text += " " + str(self.frames["and_then"]).format(topic=self._the(topics[0], clause))
-        certain = re.search(r"\bonly\b", clause.text[:start], re.I) is None and not text.startswith("My ")
+        if len(words(text)) < 5:
+            said = {stem(w) for w in words(text)}
+            asked = self._asked_about(clause) if clause.kind != "handoff" else []
+            topic = next((t for t in asked if said.isdisjoint(map(stem, words(t)))), "me")
+            text += " " + str(self.frames["and_then"]).format(topic=topic)
+        certain = text.startswith(found) and not re.search(r"\bonly\b", clause.text[:start], re.I) and text[:3] != "My "
         return Need(text=text, form="circumstance", applies="yes" if certain else "unknown", source="circumstance")
+
+    def _cut(self, text: str) -> str:
+        """Leave out the last parts of a text until it quotes nothing."""
+        while self._run_in(words(text)) is not None and (cut := _LAST_PART.sub(r"\1\2", text)) != text:
+            text = cut
+        return text
 
     def _forbidden(self, clause: Clause, seed: int, *names: str | int) -> Need | None:
         """Turn 'never share details' into 'could you share details?'."""
         start = _NEGATION.search(clause.text)
         if clause.kind != "must_not" or start is None:
             return None
-        body = as_me(re.sub(r" yourself\b", "", _END.split(clause.text[start.end() :], maxsplit=1)[0].strip()))
+        body = re.sub(r" yourself\b", "", _END.split(clause.text[start.end() :], maxsplit=1)[0].strip())
+        points, body = re.search(r"\b(?:it|them)$", body, re.I), as_me(body)
         before = re.split(r"[.:;,]\s", clause.text[: start.start()])[-1].strip()
-        if not 2 <= len(words(body)) <= 9 or not _sayable(f"{before} {body}"):
+        if points or not 2 <= len(words(body)) <= 9 or not _sayable(f"{before} {body}"):
             return None
-        while self._run_in(words(body)) is not None and (cut := _LAST_PART.sub(r"\1", body)) != body:
-            body = cut
+        body = self._cut(body)
         if before and start.group().casefold().startswith("never"):  # 'the desk never gives', 'fees are never waived'
             before, passive = re.subn(r" (?:is|are)$", "", before)
             body = f"be {body}" if passive else first_person(body)
@@ -246,9 +265,10 @@ class Phrasebook:
             if found is None:
                 continue
             slots, said = self._slots(clause, found), theme[says if says in theme else "says"]
-            filled = (self._filled(frame, slots, clause) for frame in said if _slots_of(frame))
-            plain = [frame for frame in said if not _slots_of(frame)]
-            if fit := [*filter(None, filled), *([pick(plain, 0, clause.text)] if plain else [])]:
+            told = {f: text for f in said if _slots_of(f) and (text := self._filled(f, slots, clause))}
+            fit = [told[f] for f in told if not _slots_of(f) <= {"amount", "time"}] or [*told.values()]
+            plain = [frame for frame in said if not _slots_of(frame)] if rank == "conduct" or not fit else []
+            if fit := [*fit, *(pick(plain, n, clause.text) for n in (0, 1) if plain)]:
                 text = pick(fit, seed, "need", *names)
                 form: NeedForm = "question" if "?" in text else "circumstance"
                 form = "request" if re.match(r"(?:please|can you|could you)\b", text, re.I) else form
@@ -260,8 +280,7 @@ class Phrasebook:
         """Fill a theme's frame; None where it asks for what the rule has not, or would say a thing twice."""
         asked = _slots_of(frame)
         told = {stem(w) for w in words(frame)} | {stem(w) for n, v in slots.items() if n in asked for w in words(v)}
-        fresh = [t for t in self.topics(clause.text)[:4] if self._worth(t) >= _TELLING]
-        fresh = [self._the(t, clause) for t in fresh if told.isdisjoint(stem(w) for w in words(t))]
+        fresh = [t for t in self._asked_about(clause)[:4] if told.isdisjoint(stem(w) for w in words(t))]
         slots = {**slots, **({"topic": fresh[0], "both": listed(fresh[:2])} if fresh else {})}
         return frame.format(**slots) if asked <= slots.keys() else None
 
@@ -272,7 +291,7 @@ class Phrasebook:
             if hit := pattern.search(clause.text):
                 slots[name] = hit.group()
         for name, value in found.groupdict().items():
-            named = self._phrases(value or "")
+            named = self._phrases("the " * (name == "thing") + (value or "").strip())  # an object opens it
             if name == "thing":
                 telling = [t for t in named[:2] if " " in t or stem(t) not in stems("weak")]
                 slots |= {name: self._the(telling[0], clause)} if telling else {}
@@ -289,8 +308,7 @@ class Phrasebook:
 
     def _asked(self, clause: Clause, seed: int, *names: str | int) -> Need:
         """Ask about what sets the clause apart."""
-        telling = [self._the(t, clause) for t in self.topics(clause.text)[:2] if self._worth(t) >= _TELLING]
-        first, other, *_ = [*telling, "", ""]
+        first, other, *_ = [*self._asked_about(clause), "", ""]
         kind = "topic_both" if other and len(words(first)) < 3 else "topic" if first else "nothing"
         asked = self.frame(kind, seed, *names, topic=first, other=other)
         return Need(text=asked, form="question", applies="unknown")
@@ -326,6 +344,13 @@ def _stems(spoken: str) -> frozenset[str]:
     return frozenset(stem(w) for w in spoken.split() if w not in word_set("stop") | word_set("parties"))
 
 
+@lru_cache(maxsize=8192)
+def _is_person(nouns: str, rule: str) -> bool:
+    """Say whether a rule has these nouns act, decide or be told something, as only people do."""
+    told, patterns = f"{rule} {nouns}", load_words("cards_en")["persons"]
+    return any(re.search(p.replace("NOUNS", re.escape(nouns)), told, re.I) for p in patterns)
+
+
 @cache
 def _cue(theme: str) -> re.Pattern[str]:
     """Compile a theme's cue; 'contract' has its theme, 'contract number' only names a field."""
@@ -341,8 +366,8 @@ def _circumstance(rule: str) -> tuple[str, int]:
             if _INDIRECT.search(rule[: found.start()]):
                 continue
             rest = found["rest"] if "rest" in pattern.groupindex else ""
-            body = re.split(r" or (?=\w+s (?:an?|the|my|their)\b)", _END.split(rest, maxsplit=1)[0].strip())[0]
-            body = as_me(body)  # of two verbs joined by 'or' one is enough
+            body = re.split(r" or (?=(?:\w+s )?(?:an?|the|my|their)\b)", _END.split(rest, maxsplit=1)[0].strip())[0]
+            body = as_me(body)  # of two things joined by 'or' one is enough
             loose = not body or (len(words(body)) < 4 and words(body)[-1] in _POINTING)
             if not _sayable(body) or ("{" in said and loose):
                 continue

@@ -51,16 +51,17 @@ class Persona:
         return persona_prose(self)
 
 
-def draw_persona(seed: int, name: str, mood: str = "ordinary") -> Persona:
+def draw_persona(seed: int, name: str, *moods: str) -> Persona:
     """Draw a persona; the seed and the name decide it. Two in five write ordinary prose.
 
     Args:
-        mood: The customer's stance: nobody in a hurry writes long messages, nobody who is fed up
-            sends warm greetings. A terse customer never writes long messages either.
+        moods: The customer's stance, and what the tool does: nobody in a hurry writes long messages, nobody
+            who is fed up sends warm greetings, nobody is short of money because of a look-up. A terse
+            customer never writes long messages either.
     """
     drawn = {part: _draw(part, seed, name) for part in ("texture", "tone", "length", "pressure")}
     clashes: Mapping[str, Mapping[str, str]] = load_words("personas")["clashes"]
-    for cause in (mood, drawn["texture"], drawn["tone"]):
+    for cause in (*moods, drawn["texture"], drawn["tone"]):
         drawn = {part: clashes.get(cause, {}).get(value, value) for part, value in drawn.items()}
     return Persona(**cast(Any, drawn))
 

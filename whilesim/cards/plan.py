@@ -136,8 +136,8 @@ class Plan:
             InputError: ``index`` is outside 0 to ``count - 1``.
         """
         if not 0 <= index < count:
-            msg = f"shard({index}, {count}): the index must be from 0 to {count - 1}. Type plan.shard(0, {count})."
-            raise InputError(msg)
+            wrong = f"shard({index}, {count}): the index must be from 0 to {count - 1}"
+            raise InputError(f"{wrong}. Type plan.shard(0, {count}).")
         part = len(self.cards) * index // count, len(self.cards) * (index + 1) // count
         return replace(self, cards=self.cards[part[0] : part[1]])
 
@@ -190,17 +190,16 @@ def measure_coverage(
     """Count the feasible pairs that rows hold, and the most that so many rows could hold."""
     impossible = _impossible_pairs(axes, infeasible)
     met = {frozenset(((a, row[a]), (b, row[b]))) for row in rows for a, b in combinations(axes, 2) if a in row}
-    feasible, covered, reachable = 0, 0, 0
+    feasible, reachable = 0, 0
     holes: list[Pair] = []
     for a, b in combinations(axes, 2):
         pairs: list[Pair] = [((a, x), (b, y)) for x in axes[a] for y in axes[b]]
         possible = [p for p in pairs if frozenset(p) not in impossible]
         missing = [p for p in possible if frozenset(p) not in met]
         feasible += len(possible)
-        covered += len(possible) - len(missing)
         reachable += min(len(rows), len(possible))
         holes += missing
-    return Coverage(feasible=feasible, covered=covered, reachable=reachable, holes=tuple(holes))
+    return Coverage(feasible=feasible, covered=feasible - len(holes), reachable=reachable, holes=tuple(holes))
 
 
 def _impossible_pairs(axes: Mapping[str, Sequence[str]], infeasible: Sequence[Pair]) -> set[frozenset[tuple[str, str]]]:
@@ -227,8 +226,7 @@ def _wanted_end(oracle: Oracle) -> str:
 
 
 def _tool_json(tool: Tool) -> dict[str, Any]:
-    kept = {**asdict(tool), "original": None}
-    return {**kept, "examples": [list(e) for e in tool.examples]}
+    return {**asdict(tool), "original": None, "examples": [list(e) for e in tool.examples]}
 
 
 def _estimate(plan: Plan, agent: Any, rollouts: int, turns: int) -> Estimate:

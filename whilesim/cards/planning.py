@@ -111,12 +111,8 @@ def plan(
     spec = world if isinstance(world, WorldSpec) else None
     factory = world if callable(world) else None
     model = None if factory else infer_world(read, policy, spec, customer_tools=theirs)
-    space = default_space(
-        [c.id for c in policy.clauses],
-        read,
-        axes=axes,
-        forbid=(*forbid, *(_fitting(model.rules(), axes) if model else ())),
-    )
+    rules = _fitting(model.rules(), axes) if model else ()
+    space = default_space([c.id for c in policy.clauses], read, axes=axes, forbid=(*forbid, *rules))
     desk = Desk(policy=policy, tools=read, customer_tools=theirs, model=model, factory=factory, seed=seed)
     wish = desk.wish(_share(balance)) if balance is not None else None
     covering = cover(space.axes, strength, forbid=space.forbidden, fixed=fixed, rows=situations, seed=seed, wish=wish)
@@ -164,8 +160,8 @@ def _are_these(text: Any, tools: tuple[Tool, ...]) -> bool:
 def _share(balance: Mapping[str, float]) -> float:
     share = balance.get("handoff_wanted", -1.0) if isinstance(balance, Mapping) else -1.0
     if not is_share(share) or len(balance) != 1:
-        msg = f"balance={balance!r} cannot be followed. Type balance={{'handoff_wanted': 0.3}}, a share from 0 to 1."
-        raise InputError(msg)
+        wanted = "Type balance={'handoff_wanted': 0.3}, a share from 0 to 1."
+        raise InputError(f"balance={balance!r} cannot be followed. {wanted}")
     return float(share)
 
 
@@ -256,15 +252,10 @@ def load_plan(path: str | os.PathLike[str], *, world: WorldFactory | None = None
     if found.own_world and world is None:
         raise InputError("this plan was made with a world of your own. Type load_plan(path, world=factory).")
     names = [field.name for field in fields(Plan) if hasattr(found, field.name) and field.name != "world"]
-    return Plan(
-        **{name: getattr(found, name) for name in names},
-        space=Space(axes=tuple(Axis(*axis) for axis in found.axes.items())),
-        world=None
-        if world
-        else infer_world(found.tools, found.policy, found.world, customer_tools=found.customer_tools),
-        spec=found.world,
-        factory=world,
-    )
+    kept = {name: getattr(found, name) for name in names}
+    space = Space(axes=tuple(Axis(*axis) for axis in found.axes.items()))
+    model = None if world else infer_world(found.tools, found.policy, found.world, customer_tools=found.customer_tools)
+    return Plan(**kept, space=space, world=model, spec=found.world, factory=world)
 
 
 def _check_fit(found: PlanFile) -> None:

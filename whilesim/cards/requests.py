@@ -30,12 +30,12 @@ def deed(tool: Tool, focus: Focus) -> str:
         return f"work out {listed(sums[:2])}"
     if tool.effect == "read" and focus.object == "my account":
         return f"look up {thing(tool, focus)}"
-    told, verb, name = (
-        _described(tool.description, tool.effect == "write"),
-        _verb_of(tool, focus),
-        name_words(tool.name),
-    )
-    links = [w for w, to in pairwise(name) if w in ("for", "to", "from") and to not in word_set("parties")]
+    given = {w for a in tool.parameters.get("properties") or () for w in name_words(a)} - word_set("parties")
+    verb, name = _verb_of(tool, focus), name_words(tool.name)
+    told = _described(tool.description, () if tool.effect == "write" else tuple(sorted(given)), *name[:1])
+    if focus.kind and re.search(r"\d", focus.object):
+        told = re.sub(rf"\ban? {focus.kind.replace('_', ' ')}\b(?: of \w+)?", focus.object, told)
+    links = [w for w, to in pairwise(name) if w in ("for", "to", "from", "in") and to not in word_set("parties")]
     named = verb[0] in name and not links and verb[0] not in ("post", "put", "patch", "manage", "handle", "process")
     if told and (not named or (tool.effect == "read" and (not focus.kind or verb[0] in ("search", "find", "list")))):
         key = focus.facts.get("id")
@@ -92,23 +92,24 @@ def _written(tool: Tool, focus: Focus, verb: Sequence[str]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _described(description: str, writes: bool) -> str:
-    """Return the deed that a description opens with, or nothing: 'search for direct flights'."""
+def _described(description: str, given: tuple[str, ...], named: str = "") -> str:
+    """Return the deed that a description opens with, or nothing: 'search for direct flights'; what is ``given`` is left out."""
     frames = load_words("cards_en")
     text = re.sub(frames["before_description"], "", description.strip(), flags=re.I | re.S)
     text = re.split(r"[.;:(,\n\"“]", text, maxsplit=1)[0]
     text = re.split(frames["after_description"], text, maxsplit=1, flags=re.I)[0].strip()
+    which = rf"(\s\S{{3,}})\s(?:of|on|at|near|in|for|from|with|by|to) an? (?:{'|'.join(given)})\b.*"
+    text = re.sub(which, r"\1", text) if given else text  # 'the slots of a dentist on a day': the facts say which
     text = re.sub(r"^(\w+)(?:, \w+)*,? or \w+ (?=an? |the )", r"\1 ", text)  # 'book or cancel a room'
     first, _, rest = text.partition(" ")
     verb = base_form(first.lower())
-    if verb not in {*deed_of_verb(), *frames["say_instead"]} or not 1 <= len(rest.split()) <= 9 or "_" in text:
+    if verb not in {*deed_of_verb(), *frames["say_instead"], named} or not 1 <= len(rest.split()) <= 9 or "_" in text:
         return ""
     bare = verb != "search" and not re.match(
         r"(?:an?|the|my|your|all|any|some|for|to|up|whether|if|in|on|with|how|what|this|its|their)\b", rest, re.I
     )
     rest = f"the {rest}" if bare else rest
-    said = verb if writes else frames["say_instead"].get(verb, verb)  # a ticket that is listed for sale is not told
-    return as_me(f"{said} {lowered(rest)}")
+    return as_me(f"{frames['say_instead'].get(verb, verb)} {lowered(rest)}")
 
 
 def _object_words(tool: Tool, verb: Sequence[str]) -> list[str]:

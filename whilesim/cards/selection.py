@@ -101,8 +101,7 @@ def _nearest(unit: Vectors) -> Vectors:
 
 def _distance(cosines: Vectors) -> Vectors:
     """Return the distances between unit vectors with these products, rounded so that no last bit decides."""
-    distances: Vectors = np.sqrt(np.maximum(2.0 - 2.0 * cosines, 0.0)).round(6)
-    return distances
+    return np.asarray(np.sqrt(np.maximum(2.0 - 2.0 * cosines, 0.0)).round(6))
 
 
 def _unit(vectors: Vectors) -> Vectors:
@@ -110,10 +109,8 @@ def _unit(vectors: Vectors) -> Vectors:
     lengths = np.linalg.norm(given, axis=-1) if given.ndim == 2 else np.zeros(1)
     wrong = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
     if len(wrong):
-        msg = (
+        raise InputError(
             f"vector {wrong[0]} is zero or not finite, so it has no direction. Give vectors of shape (n, d), and "
             "look at the embedder that made them."
         )
-        raise InputError(msg)
-    unit: Vectors = given / lengths[:, None]
-    return unit
+    return np.asarray(given / lengths[:, None])

@@ -20,6 +20,7 @@ def as_me(text: str) -> str:
     text = re.sub(rf"\b(?:an)?other (?:{names})(?P<own>['’]s)?\b", r"somebody else\g<own>", text, flags=re.I)
     text = re.sub(rf"\b(?:the |a |an |any |one |their |your )?(?:{names})['’]s\b", "my", text, flags=re.I)
     text = re.sub(r"\b(?:their|his or her|his/her)\b", "my", text, flags=re.I)
+    text = re.sub(r"\b(?:themsel(?:ves|f)|him(?:self)? or herself)\b", "myself", text, flags=re.I)
     party = re.compile(
         rf"\b(?P<before>\w+ )?(?:(?:the|a|an|any) (?:{names})|they|them)\b(?!['’])(?P<after> \w+(?:['’]t)?)?", re.I
     )
@@ -98,7 +99,7 @@ def listed(parts: Sequence[str]) -> str:
 
 def is_plural(nouns: str) -> bool:
     """Say whether a phrase ends like a plural."""
-    return re.search(r"(?<![sui'’])s$", nouns) is not None
+    return re.search(r"(?:(?<![sui'’])s|children)$", nouns) is not None
 
 
 def describes(word: str) -> bool:
@@ -135,10 +136,8 @@ def names_in(text: str, language: str = "en") -> tuple[str, ...]:
         return _foreign_phrases(text, language)
     found: list[str] = []
     text = re.sub(r"`[^`]*`|\bhttps?://\S+|\b\w+_\w+\b(?:\([^)]*\))?|\b[A-Z]{2,}(?:[ ,.]+[A-Z]{2,}){2,}", ".", text)
-    text = re.sub(rf"\b(?:{'|'.join(word_set('idioms'))})\b", ".", text, flags=re.I)
-    text = re.sub(r"\bcosts?(?= (?:about |only |up to )?(?:[$€£]|\d|half|twice|nothing))", ".", text)
-    kinds = rf"\b({'|'.join(word_set('of_names'))})s? of (?:the |an? |my |their )?(?!more|less|over|under|the\b|their\b)(?=[a-z]{{3}})"
-    text = re.sub(kinds, r"\1-of-", text, flags=re.I)
+    for pattern, said in _grammar():
+        text = pattern.sub(said, text)
     for part in _BREAK.split(text):
         run: list[str] = []
         before = opener = ""
@@ -151,6 +150,13 @@ def names_in(text: str, language: str = "en") -> tuple[str, ...]:
                 run.append(word if sum(c.isupper() for c in word) > 1 else low)
             before = low
     return tuple(dict.fromkeys(p for p in found if len(p) > 2 and re.search(r"[^\W\d]", p)))
+
+
+@cache
+def _grammar() -> list[tuple[re.Pattern[str], str]]:
+    """Return what shows that a word is a noun or a verb, as patterns with what makes it plain."""
+    told = load_words("cards_en")["grammar"]
+    return [(re.compile(re.sub("LIST-([a-z_]+)", lambda m: "|".join(word_set(m[1])), p), re.I), s) for p, s in told]
 
 
 def _foreign_phrases(text: str, language: str) -> tuple[str, ...]:
@@ -188,7 +194,7 @@ def _between(word: str, before: str) -> bool:
 
 def _name(run: list[str], opener: str, *, whole: bool) -> str:
     """Leave out describing words at the end ('reservation modified'); a single word must stand where names do."""
-    while run and run[-1].isascii() and run[-1] not in word_set("mass") and describes(run[-1]):
+    while run and run[-1].isascii() and run[-1] not in word_set("mass") and describes(run[-1].casefold()):
         run = run[:-1]
     if len(run) > 1 and is_plural(run[-2]) and run[-1] in word_set("verb_or_noun"):
         run = run[:-1]  # 'late cancellations cost ...'

@@ -11,6 +11,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -99,29 +100,17 @@ async def _phrase(request: Request, chat: Chat, book: Phrasebook) -> tuple[tuple
     return tuple(done.get(n, card) for n, card in enumerate(request.cards)), len(request.cards) - len(done)
 
 
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "cards": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"opening": {"type": "string"}, "second": {"type": "string"}},
-                "required": ["opening", "second"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["cards"],
-    "additionalProperties": False,
-}
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+_CARD = _object({name: {"type": "string"} for name in _Draft.model_fields})
+SCHEMA = _object({"cards": {"type": "array", "items": _CARD}})
 
 
 def _read(text: str) -> list[_Draft]:
     inner = re.search(r"\{.*\}", text, re.DOTALL)
     found = parse_object(inner.group()) if inner else None
-    if found is None:
-        return []
     try:
         return _Drafts.model_validate(found).cards
     except ValidationError:
