@@ -115,7 +115,7 @@ class Maker:
         found = self.record.get(deed.checks.get(name, ""))
         if found is None and name in deed.by:
             found = told_as(self.record, deed.by[name], deed.kind)
-        elif found is None and deed.action == "get" and self.kind and self.kind.proof(name, deed.verb):
+        if found is None and name in deed.proofs:
             found = told_as(self.customer, name, self.model.party)
         side, field = self.kind.bound(name) if self.kind and deed.reads else ("", "")
         if side and self.record.get(field) is not None:

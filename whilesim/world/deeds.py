@@ -15,9 +15,10 @@ from typing import Any
 
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
+from whilesim.situations.schemas import first_form
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, ruled_statuses, singular, snake, split_list
-from whilesim.world.kinds import Kind, branches, is_parameter, is_value, kind_of_key, match_kind, properties, role_of
+from whilesim.world.kinds import Kind, branches, is_parameter, is_value, kind_of_key, match_kind, personal, properties, role_of
 from whilesim.world.spec import Action
 from whilesim.world.verbs import Phrase
 
@@ -46,6 +47,8 @@ class Deed:
     """Argument that names whom the record belongs to."""
     by: Mapping[str, str] = field(default_factory=dict)
     """Argument to field: what a find or a list looks for."""
+    proofs: tuple[str, ...] = ()
+    """Arguments that must say what the record, or whoever it belongs to, says of the customer."""
     limit: str = ""
     before: tuple[str, ...] = ()
     """Statuses in which the deed is allowed; empty for any."""
@@ -94,11 +97,12 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
         kind = kinds[keys[key]]
         theirs = kinds.get(party, kind)  # what the customer's own record says is not said twice
         free = [a for a in arguments if a not in keys]
-        own = {a: kind.find(a) or ("" if theirs.find(a) else kind.proof(a, phrase.verb)) for a in free}
+        proofs = proofs_of(tool, phrase, kind, key)
+        own = {a: kind.find(a) or ("" if theirs.find(a) or a not in proofs else a) for a in free}
         by = {a: f for a, f in own.items() if f} | kind.named_by(arguments)
         owner, shows = next((a for a in keys if a != key), ""), _shows(tool, phrase, kind)
         why = f"reads {kind.name} by {key}"
-        return make(action="get", kind=kind.name, key=key, owner=owner, by=by, shows=shows, why=why)
+        return make(action="get", kind=kind.name, key=key, owner=owner, by=by, proofs=proofs, shows=shows, why=why)
     plain = [a for a, s in arguments.items() if a not in keys and s.get("type") != "object" and not branches(s)]
     bounds = load_words("world_nouns")["bounds"]  # they name no field
     free = [a for a in plain if ((noun and a in kinds[noun].fields) or not is_parameter(a)) and a.lower() not in bounds]
@@ -109,9 +113,25 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
         return make(action="answer" if told else "get", kind="" if told else noun, why=why, guessed=True)
     by = {a: kinds[noun].find(a) or a for a in asked} | kinds[noun].named_by(arguments)
     owner, shows = next(iter(keys), ""), ("id",) if "id" in phrase.nouns else ()
+    make = partial(make, proofs=() if kinds[noun].catalogue else personal(by))
     one = not arguments and not phrase.plural and "_".join(phrase.nouns) == noun
     action: Action = "list" if phrase.verb == "list" and owner else "find" if by else "get" if one else "list"
     return make(action=action, kind=noun, owner=owner, by=by, shows=shows, why=f"looks for {noun}")
+
+
+def proofs_of(tool: Tool, phrase: Phrase, kind: Kind, key: str) -> tuple[str, ...]:
+    """Return the arguments beside a key that show who asks.
+
+    An e-mail or a zip code may be what a read is about: it shows who asks where a tool verifies, reads the record itself, or
+    does without the key. What a write takes is mostly written: only where it must be given, and the deed has no use for it, it shows who asks.
+    """
+    required = first_form(dict(tool.parameters)).get("required") or ()
+    whole = not {*phrase.nouns} - {*kind.name.split("_"), *_EMPTY, "status"}
+    person = phrase.verb in ("verify", "authenticate", "identify") or key not in required or whole
+    if phrase.deed != "read" and phrase.deed not in ("status", "delete"):
+        return ()
+    asked = properties(tool) if phrase.deed == "read" else [a for a in required if whole and not kind.find(a)]
+    return () if kind.catalogue else personal(asked, key, person=person)
 
 
 def _key_of_read(phrase: Phrase, noun: str, party: str, keys: Mapping[str, str]) -> str:
@@ -236,9 +256,10 @@ def _write(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[s
         return made if creates else replace(made, guessed=True, why=f"{UNFOUND}, so it makes a {made.kind}")
     owners = {party, kinds[kind].parent if kind in kinds else ""} - {kind}
     owner = next((a for a in keys if a != key and keys[a] in owners and not is_value(a, arguments[a])), "")
-    if phrase.deed == "delete" and (key or noun) and not [a for a in arguments if a not in keys]:
-        why = f"verb {phrase.verb!r} removes"
-        return Deed(tool=tool.name, action="delete", verb=phrase.verb, kind=kind, key=key, owner=owner, why=why)
+    proofs = proofs_of(tool, phrase, kinds[kind], key) if key and kind in kinds else ()
+    if phrase.deed == "delete" and (key or noun) and not [a for a in arguments if a not in (*keys, *proofs)]:
+        why, by = f"verb {phrase.verb!r} removes", {a: a for a in proofs}
+        return Deed(tool=tool.name, action="delete", verb=phrase.verb, kind=kind, key=key, owner=owner, by=by, proofs=proofs, why=why)
     return _change(tool, phrase, kinds.get(kind) or Kind(name=kind, key=""), after, facts, key=key, owner=owner)
 
 
@@ -271,7 +292,8 @@ def _creation(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
 
 def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFacts, *, key: str, owner: str) -> Deed:
     arguments, told = properties(tool), f"{tool.description}\n{sections_of(phrase, facts)}"
-    free = [a for a in arguments if a not in (key, owner) and not is_parameter(a)]
+    proofs = proofs_of(tool, phrase, kind, key) if key else ()
+    free = [a for a in arguments if a not in (key, owner, *proofs) and not is_parameter(a)]
     about = [n for n in phrase.nouns if n not in kind.name.split("_") and n not in ("pending", "mode")]
     targets = _targets(phrase, kind, after, told, {a: arguments[a] for a in free}, about)
     fixed: dict[str, Any] = dict.fromkeys(pattern("records").findall(tool.description), "@now")
@@ -290,6 +312,7 @@ def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFac
     sole = pattern("sole").search(tool.description)
     return Deed(
         tool=tool.name, action="change", verb=phrase.verb, kind=kind.name, key=key, owner=owner, after=after, fixed=fixed,
+        by={a: a for a in proofs}, proofs=proofs,
         before=statuses_before(tool, phrase, kind, facts), toggles=toggles, **targets,
         once=bool(pattern("once").search(told)), sole=spell(sole[2], kind) if sole else "", guessed=not key,
         why="the description or the policy says the status afterwards" if after and phrase.deed != "status" else f"verb {phrase.verb!r}",

@@ -93,6 +93,8 @@ class Effects:
         mine = record.get(self.model.kinds[parent].key) if parent else None
         if mine is not None and str(mine) != self.shelf.key(parent, arguments[deed.owner]):
             raise self._refusal("wrong_owner", deed, key)
+        if wrong := self.shelf.unlike(deed, key, arguments):
+            raise self._refusal("mismatch", deed, key, field=wrong)
         return key
 
     def _get(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
@@ -103,11 +105,18 @@ class Effects:
             raise Refusal("not_found", kind="record", value=arguments.get("id", ""))
         if not deed.kind:
             return self._answer(deed, arguments)
-        key = self._record(deed, arguments)
-        if wrong := self.shelf.unlike(deed, key, arguments):
-            raise self._refusal("mismatch", deed, key, field=wrong)
-        shown = self.shelf.cut(deed, self.shelf.view(deed.kind, key), deed.kind)
-        return {**arguments, **shown} if deed.kind == "session" else shown
+        keys = self._named(deed, arguments) if deed.key and not arguments.get(deed.key) else [self._record(deed, arguments)]
+        shown = [self.shelf.cut(deed, self.shelf.view(deed.kind, key), deed.kind) for key in keys]
+        return {**arguments, **shown[0]} if deed.kind == "session" else shown[0] if len(shown) == 1 else shown
+
+    def _named(self, deed: Deed, arguments: Mapping[str, Any]) -> list[str]:
+        """Return the keys of the records that a call names by another way than the key: by who asks, or whose they are."""
+        ways = [a for a in dict.fromkeys((*deed.proofs, *deed.by, deed.owner)) if a]
+        if not (given := [a for a in ways if at_path(arguments, a)]):
+            raise Refusal("invalid", field=deed.key, detail=f"give {' or '.join([deed.key, *ways])}")
+        if not (found := self.shelf.find(deed, arguments)):
+            raise self._refusal("not_found", deed, field=" and ".join(given))
+        return found
 
     def _list(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
         kind = self.model.kinds[deed.kind]
@@ -143,7 +152,8 @@ class Effects:
         if self.model.kinds[deed.kind].catalogue or not isinstance(found, list):
             return found
         if not found:
-            raise self._refusal("not_found", deed, field=next(iter(deed.by), "id"))
+            given = [a for a in deed.by if at_path(arguments, a)]
+            raise self._refusal("not_found", deed, field=" and ".join(given) or "details")
         return found[0] if len(found) == 1 else found
 
     def _answer(self, _deed: Deed, arguments: Mapping[str, Any]) -> Any:

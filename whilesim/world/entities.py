@@ -18,6 +18,7 @@ from whilesim.world.discovery import read_kinds
 from whilesim.world.kinds import (
     BUNDLES,
     OWN_KEYS,
+    PERSON,
     Field,
     Kind,
     describe_field,
@@ -61,7 +62,7 @@ def infer_world(
         deeds[tool.name] = deed = _spec_deed(mine or infer_deed(tool, phrase, kinds, party, facts), spec)
         if deed.kind and deed.kind not in kinds:
             kinds[deed.kind] = _settle(Kind(name=deed.kind, key=f"{deed.kind}_id", why=deed.why), party, facts)
-        kinds = _grow(kinds, deed, tool)
+        kinds = _grow(kinds, deed, tool, party)
     kinds = {n: _usual(k) if n in {d.kind for d in deeds.values()} else k for n, k in kinds.items()}
     for deed in deeds.values():
         _promise(kinds, deed)
@@ -141,14 +142,20 @@ def _settle(kind: Kind, party: str, facts: PolicyFacts) -> Kind:
     return replace(kind, fields=fields, status=status, catalogue=catalogue)
 
 
-def _grow(kinds: dict[str, Kind], deed: Deed, tool: Tool) -> dict[str, Kind]:
-    """Add the fields that a tool's arguments, its replies and its deed tell of."""
+def _grow(kinds: dict[str, Kind], deed: Deed, tool: Tool, party: str) -> dict[str, Kind]:
+    """Add the fields that a tool's arguments, its replies and its deed tell of; who asks is told of by the customer's own record."""
     if not deed.kind:
         return kinds
     arguments = properties(tool)
     named = [*((a, a, s) for a, s in arguments.items()), *parts_of(arguments)]
     given = {path: describe_field(name, s, f"argument of {tool.name}") for path, name, s in named}
-    kind = _asked(kinds[deed.kind], deed, given)
+    home, kind = kinds.get(party), kinds[deed.kind]
+    if home and home != kind:
+        theirs = [a for a in deed.proofs if role_of(a) in PERSON and "." not in a and not kind.find(a)]
+        more = {a: given[a] for a in theirs if not home.find(a)}
+        kinds = {**kinds, party: replace(home, fields={**home.fields, **more})}
+        deed = replace(deed, by={a: t for a, t in deed.by.items() if a not in theirs})
+    kind = _asked(kind, deed, given)
     for source in (tool.returns, *(schema_of(reply) for _, reply in tool.examples)):
         kind = _replied(kind, deed, source)
     listed = listed_statuses(tool, kind.name) if deed.reads and kind.key else ()
@@ -297,7 +304,7 @@ def _link(kinds: dict[str, Kind], deeds: Mapping[str, Deed], party: str) -> dict
         if not mine and name not in told and name != party and not (kind.fields and name != "session"):
             continue
         actions = {d.action for d in mine}
-        searched = bool(mine) and name != party and all(d.action == "find" and d.by and not d.owner for d in mine)
+        searched = bool(mine) and name != party and all(d.action == "find" and d.by and not (d.owner or d.proofs) for d in mine)
         parent = "" if searched or name == party else parents.get(name, "")
         catalogue = searched or (kind.catalogue and not (party and parent == party))
         owned = any(d.owner for d in mine if d.action in ("get", "list"))

@@ -184,10 +184,10 @@ def _identity(shelf: Shelf, party: str, record: Row, seed: int) -> dict[str, str
         if value or not own or not model.party:
             found[spoken] = str(value or drawn[role])
     names = {role: spoken for spoken, role in wanted.items()} | dict.fromkeys(("first_name", "last_name"), "name")
-    for deed in (d for d in model.deeds.values() if d.reads and d.kind):
+    for deed in (d for d in model.deeds.values() if d.proofs):
         kind, keys = model.kinds[deed.kind], shelf.mine(deed.kind)[:1] if deed.kind != model.party else ()
         rows = [record, *(shelf.records[kind.name][k] for k in keys)] if kind.name != model.party else [own]
-        for asked in (f for a, f in deed.by.items() if kind.proof(a, deed.verb)):
+        for asked in (f for a, f in deed.by.items() if a in deed.proofs):
             told = (v for r in rows if (v := told_as(r, asked, kind.name)) is not None)
             value, spoken = next(told, None), names.get(role_of(asked), _plain(asked))
             found |= {} if value is None or spoken in found else {spoken: str(value)}
