@@ -15,10 +15,10 @@ from typing import Any
 
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
-from whilesim.situations.schemas import first_form
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, ruled_statuses, singular, snake, split_list
-from whilesim.world.kinds import Kind, branches, is_parameter, is_value, kind_of_key, match_kind, personal, properties, role_of
+from whilesim.world.discovery import EMPTY, proofs_of
+from whilesim.world.kinds import Kind, branches, is_parameter, is_value, kind_of_key, match_kind, properties, role_of
 from whilesim.world.spec import Action
 from whilesim.world.verbs import Phrase
 
@@ -30,7 +30,6 @@ _LISTED = re.compile(r"(?:\b(\w+) )?\bstatus(?:es)?:? ?\((?:one of |either )?([^
 _OVER = ("cancelled", "canceled", "void", "voided", "deleted", "terminated", "withdrawn", "revoked")
 _NOT_YET = re.compile(r"\b(?:has|have|is|are)(?: not|n't) (?:yet )?(?:been )?(\w+)", re.IGNORECASE)
 _MONEY = ("money", "small")
-_EMPTY = ("detail", "info", "information", "profile", "record", "data")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,14 +94,10 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
         return make(action="get", kind="" if len(kinds) > 1 else "record", key="id", why="an id of any kind")
     if key := _key_of_read(phrase, noun, party, keys):
         kind = kinds[keys[key]]
-        theirs = kinds.get(party, kind)  # what the customer's own record says is not said twice
-        free = [a for a in arguments if a not in keys]
-        proofs = proofs_of(tool, phrase, kind, key)
-        own = {a: kind.find(a) or ("" if theirs.find(a) or a not in proofs else a) for a in free}
-        by = {a: f for a, f in own.items() if f} | kind.named_by(arguments)
+        by = {a: f for a in arguments if a not in keys and (f := kind.find(a))} | kind.named_by(arguments)
         owner, shows = next((a for a in keys if a != key), ""), _shows(tool, phrase, kind)
-        why = f"reads {kind.name} by {key}"
-        return make(action="get", kind=kind.name, key=key, owner=owner, by=by, proofs=proofs, shows=shows, why=why)
+        make = partial(make, kind=kind.name, proofs=proofs_of(tool, phrase, kind, key))
+        return make(action="get", key=key, owner=owner, by=by, shows=shows, why=f"reads {kind.name} by {key}")
     plain = [a for a, s in arguments.items() if a not in keys and s.get("type") != "object" and not branches(s)]
     bounds = load_words("world_nouns")["bounds"]  # they name no field
     free = [a for a in plain if ((noun and a in kinds[noun].fields) or not is_parameter(a)) and a.lower() not in bounds]
@@ -113,25 +108,10 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
         return make(action="answer" if told else "get", kind="" if told else noun, why=why, guessed=True)
     by = {a: kinds[noun].find(a) or a for a in asked} | kinds[noun].named_by(arguments)
     owner, shows = next(iter(keys), ""), ("id",) if "id" in phrase.nouns else ()
-    make = partial(make, proofs=() if kinds[noun].catalogue else personal(by))
+    make = partial(make, proofs=proofs_of(tool, phrase, kinds[noun]))
     one = not arguments and not phrase.plural and "_".join(phrase.nouns) == noun
     action: Action = "list" if phrase.verb == "list" and owner else "find" if by else "get" if one else "list"
     return make(action=action, kind=noun, owner=owner, by=by, shows=shows, why=f"looks for {noun}")
-
-
-def proofs_of(tool: Tool, phrase: Phrase, kind: Kind, key: str) -> tuple[str, ...]:
-    """Return the arguments beside a key that show who asks.
-
-    An e-mail or a zip code may be what a read is about: it shows who asks where a tool verifies, reads the record itself, or
-    does without the key. What a write takes is mostly written: only where it must be given, and the deed has no use for it, it shows who asks.
-    """
-    required = first_form(dict(tool.parameters)).get("required") or ()
-    whole = not {*phrase.nouns} - {*kind.name.split("_"), *_EMPTY, "status"}
-    person = phrase.verb in ("verify", "authenticate", "identify") or key not in required or whole
-    if phrase.deed != "read" and phrase.deed not in ("status", "delete"):
-        return ()
-    asked = properties(tool) if phrase.deed == "read" else [a for a in required if whole and not kind.find(a)]
-    return () if kind.catalogue else personal(asked, key, person=person)
 
 
 def _key_of_read(phrase: Phrase, noun: str, party: str, keys: Mapping[str, str]) -> str:
@@ -148,7 +128,7 @@ def _key_of_read(phrase: Phrase, noun: str, party: str, keys: Mapping[str, str])
 def _shows(tool: Tool, phrase: Phrase, kind: Kind) -> tuple[str, ...]:
     """Return the fields that a narrow read ('get data usage') is cut to; empty where it shows all."""
     nouns = [n for n in phrase.nouns if n not in kind.name.split("_")]
-    extra = [n for n in nouns if n not in _EMPTY]
+    extra = [n for n in nouns if n not in EMPTY]
     if not extra or (extra == ["status"] and not kind.status):
         return ()
     found = pattern("including").search(" ".join(tool.description.split()))
@@ -258,8 +238,8 @@ def _write(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[s
     owner = next((a for a in keys if a != key and keys[a] in owners and not is_value(a, arguments[a])), "")
     proofs = proofs_of(tool, phrase, kinds[kind], key) if key and kind in kinds else ()
     if phrase.deed == "delete" and (key or noun) and not [a for a in arguments if a not in (*keys, *proofs)]:
-        why, by = f"verb {phrase.verb!r} removes", {a: a for a in proofs}
-        return Deed(tool=tool.name, action="delete", verb=phrase.verb, kind=kind, key=key, owner=owner, by=by, proofs=proofs, why=why)
+        named = partial(Deed, kind=kind, key=key, owner=owner, proofs=proofs)
+        return named(tool=tool.name, action="delete", verb=phrase.verb, why=f"verb {phrase.verb!r} removes")
     return _change(tool, phrase, kinds.get(kind) or Kind(name=kind, key=""), after, facts, key=key, owner=owner)
 
 
@@ -312,8 +292,7 @@ def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFac
     sole = pattern("sole").search(tool.description)
     return Deed(
         tool=tool.name, action="change", verb=phrase.verb, kind=kind.name, key=key, owner=owner, after=after, fixed=fixed,
-        by={a: a for a in proofs}, proofs=proofs,
-        before=statuses_before(tool, phrase, kind, facts), toggles=toggles, **targets,
+        before=statuses_before(tool, phrase, kind, facts), toggles=toggles, proofs=proofs, **targets,
         once=bool(pattern("once").search(told)), sole=spell(sole[2], kind) if sole else "", guessed=not key,
         why="the description or the policy says the status afterwards" if after and phrase.deed != "status" else f"verb {phrase.verb!r}",
     )  # fmt: skip

@@ -105,18 +105,11 @@ class Effects:
             raise Refusal("not_found", kind="record", value=arguments.get("id", ""))
         if not deed.kind:
             return self._answer(deed, arguments)
-        keys = self._named(deed, arguments) if deed.key and not arguments.get(deed.key) else [self._record(deed, arguments)]
-        shown = [self.shelf.cut(deed, self.shelf.view(deed.kind, key), deed.kind) for key in keys]
-        return {**arguments, **shown[0]} if deed.kind == "session" else shown[0] if len(shown) == 1 else shown
-
-    def _named(self, deed: Deed, arguments: Mapping[str, Any]) -> list[str]:
-        """Return the keys of the records that a call names by another way than the key: by who asks, or whose they are."""
-        ways = [a for a in dict.fromkeys((*deed.proofs, *deed.by, deed.owner)) if a]
-        if not (given := [a for a in ways if at_path(arguments, a)]):
-            raise Refusal("invalid", field=deed.key, detail=f"give {' or '.join([deed.key, *ways])}")
-        if not (found := self.shelf.find(deed, arguments)):
-            raise self._refusal("not_found", deed, field=" and ".join(given))
-        return found
+        if deed.key and not arguments.get(deed.key):
+            return self._find(deed, arguments)  # by who asks, or by whose it is
+        key = self._record(deed, arguments)
+        shown = self.shelf.cut(deed, self.shelf.view(deed.kind, key), deed.kind)
+        return {**arguments, **shown} if deed.kind == "session" else shown
 
     def _list(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
         kind = self.model.kinds[deed.kind]
@@ -148,12 +141,16 @@ class Effects:
         return [[self.shelf.view(deed.kind, k) for k in legs]] if len(legs) == len(way) else []
 
     def _find(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+        ways = [a for a in dict.fromkeys((deed.key, *deed.by, *deed.proofs, deed.owner)) if a]
+        given = [a for a in ways if at_path(arguments, a)]
+        if deed.action == "get" and not given:
+            raise Refusal("invalid", field=deed.key, detail=f"give {' or '.join(ways)}")
         found = self._list(deed, arguments)
         if self.model.kinds[deed.kind].catalogue or not isinstance(found, list):
             return found
         if not found:
-            given = [a for a in deed.by if at_path(arguments, a)]
-            raise self._refusal("not_found", deed, field=" and ".join(given) or "details")
+            named = " and ".join(given if deed.action == "get" else given[:1])
+            raise self._refusal("not_found", deed, field=named or "details")
         return found[0] if len(found) == 1 else found
 
     def _answer(self, _deed: Deed, arguments: Mapping[str, Any]) -> Any:

@@ -14,11 +14,11 @@ from whilesim.situations.policy import Policy
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, read_policy_facts
 from whilesim.world.deeds import Deed, Kinds, infer_deed, infer_own_deed, listed_statuses, tells
-from whilesim.world.discovery import read_kinds
+from whilesim.world.discovery import locale_of, read_kinds
 from whilesim.world.kinds import (
     BUNDLES,
     OWN_KEYS,
-    PERSON,
+    WHO,
     Field,
     Kind,
     describe_field,
@@ -71,10 +71,9 @@ def infer_world(
     kinds = {n: k if k.parent in kinds else replace(k, parent="") for n, k in kinds.items()}  # nothing hangs on air
     shown = _key_arguments(tools, deeds, {k.key for k in kinds.values()})
     kinds = {n: _keyed(k, shown, party) for n, k in kinds.items()}
-    language = policy.language if policy else "en"
     return WorldModel(
         tools={t.name: t for t in tools}, kinds=kinds, deeds=deeds, party=party if party in kinds else "", now=facts.now or _NOW,
-        locale=spec.locale if spec.locale != "en_US" or language == "en" else language, spec=spec,
+        locale=locale_of(tools, policy) if spec.locale == "en_US" else spec.locale, spec=spec,
         sentences=_facts_of(policy.text) if policy else (),
     )  # fmt: skip
 
@@ -150,12 +149,12 @@ def _grow(kinds: dict[str, Kind], deed: Deed, tool: Tool, party: str) -> dict[st
     named = [*((a, a, s) for a, s in arguments.items()), *parts_of(arguments)]
     given = {path: describe_field(name, s, f"argument of {tool.name}") for path, name, s in named}
     home, kind = kinds.get(party), kinds[deed.kind]
-    if home and home != kind:
-        theirs = [a for a in deed.proofs if role_of(a) in PERSON and "." not in a and not kind.find(a)]
-        more = {a: given[a] for a in theirs if not home.find(a)}
-        kinds = {**kinds, party: replace(home, fields={**home.fields, **more})}
-        deed = replace(deed, by={a: t for a, t in deed.by.items() if a not in theirs})
-    kind = _asked(kind, deed, given)
+    asked = [a for a in deed.proofs if home and home != kind and not kind.find(a)]
+    theirs = {a: given[a] for a in asked if home and (home.find(a) or role_of(a) in WHO["person"])}
+    if home and (new := {a: told for a, told in theirs.items() if not home.find(a)}):
+        kinds = {**kinds, party: replace(home, fields={**home.fields, **new})}
+    by = {a: kind.find(a) or a for a in deed.proofs} | {**deed.by}
+    kind = _asked(kind, replace(deed, by={a: t for a, t in by.items() if a not in theirs}), given)
     for source in (tool.returns, *(schema_of(reply) for _, reply in tool.examples)):
         kind = _replied(kind, deed, source)
     listed = listed_statuses(tool, kind.name) if deed.reads and kind.key else ()
@@ -271,13 +270,11 @@ def _replied(kind: Kind, deed: Deed, schema: Mapping[str, Any] | None) -> Kind:
         guessed = own == name and kind.fields[name].why.startswith("what ")
         if (apart or guessed) and name not in (kind.key, "id", "success", "error", "message"):
             told = describe_field(name, inner, f"reply of {deed.tool}")
-            kind = replace(kind, fields={**kind.fields, name: told if apart else _told_of(kind.fields[name], told)})
+            if not apart:  # words that were guessed of a status before make room
+                words, old = told.options, kind.fields[name]
+                told = replace(old, options=words, schema=told.schema, type=told.type) if words else old
+            kind = replace(kind, fields={**kind.fields, name: told})
     return kind
-
-
-def _told_of(guessed: Field, told: Field) -> Field:
-    """Put the words that a reply's schema lists in place of those that were guessed of a status before."""
-    return replace(guessed, options=told.options, schema=told.schema, type=told.type) if told.options else guessed
 
 
 def schema_of(reply: Any) -> dict[str, Any]:
@@ -298,13 +295,15 @@ def _link(kinds: dict[str, Kind], deeds: Mapping[str, Deed], party: str) -> dict
     """Find out what is one of a kind, what is shared, what is only ever written, and how much there is of each."""
     parents = _parents(kinds, deeds, party)
     told = {f.link for k in kinds.values() for f in k.fields.values() if f.link}
+    told |= {kind_of_key(d.owner, kinds)[0] for d in deeds.values()}  # others go by it: it is there already
     done = {}
     for name, kind in kinds.items():
         mine = [d for d in deeds.values() if d.kind == name]
         if not mine and name not in told and name != party and not (kind.fields and name != "session"):
             continue
         actions = {d.action for d in mine}
-        searched = bool(mine) and name != party and all(d.action == "find" and d.by and not (d.owner or d.proofs) for d in mine)
+        for_all = name != party and all(d.action == "find" and d.by and not (d.owner or d.proofs) for d in mine)
+        searched = bool(mine) and for_all
         parent = "" if searched or name == party else parents.get(name, "")
         catalogue = searched or (kind.catalogue and not (party and parent == party))
         owned = any(d.owner for d in mine if d.action in ("get", "list"))

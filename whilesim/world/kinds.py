@@ -26,10 +26,8 @@ BUNDLES = ("updates", "changes", "details", "fields")
 """Arguments whose parts are the fields to write."""
 OWN_KEYS = ("id", "key", "uuid", "code", "name")
 """Arguments that are a key of whatever their tool is about."""
-_PROOF = ("dob", "code", "last4")
-"""Roles of what a customer says only to show who they are."""
-PERSON = ("email", "phone", "first_name", "last_name", "full_name", "zip")
-"""Roles of what tells whose record it is."""
+WHO = {"proof": ("dob", "code", "last4"), "person": ("email", "phone", "first_name", "last_name", "full_name", "zip")}
+"""Roles of what a customer says to show who they are: only for that, or as whose record it is."""
 _WAYS = ("from", "to", "source", "destination")
 _VALUE_PREFIX = ("new", "old", "target", "original", "current", "updated", "desired", "replacement")
 
@@ -170,18 +168,6 @@ def kind_of_key(argument: str, kinds: Mapping[str, Kind]) -> tuple[str, bool]:
     way, _, thing = "_".join(name_words(argument)).partition("_")
     told = told or [n for n in kinds if n == thing and way in _WAYS and role_of(n) == "word"]
     return (told[0], singular(words[-1]) != words[-1]) if told else ("", many)
-
-
-def personal(names: Iterable[str], key: str = "", *, person: bool = True) -> tuple[str, ...]:
-    """Return the names of what tells who somebody is: a birth date, a PIN, and where a person may be meant an e-mail, a name, a phone number.
-
-    A zip code tells of a person beside a key or another such detail only: by itself it is a place. The other end of a deed, or a new value, is somebody else's.
-    """
-    ends = {*_VALUE_PREFIX, *(word for pair in load_words("world_nouns")["ends"][1:] for word in pair)} - {"first", "last"}
-    roles = (*_PROOF, *PERSON) if person else _PROOF
-    plain = (n for n in names if n != key and name_words(n)[:1] and name_words(n)[0] not in ends)
-    told = tuple(n for n in plain if role_of(n) in roles and not is_parameter(n))
-    return told if key or any(role_of(n) != "zip" for n in told) else ()
 
 
 def _bare(argument: str) -> list[str]:
