@@ -101,14 +101,16 @@ def plan(
     candidates = whole_number("candidates", candidates, told="leaves no card to choose. Type a number from 1")
     if not is_share(twins):
         raise InputError(f"twins={twins!r} is no share of the situations. Type a number from 0 to 1.")
+    spec = world if isinstance(world, WorldSpec) else None
+    said = {name: told["effect"] for name, told in ((spec and spec.tools) or {}).items() if "effect" in told}
     read = parse_tools(tools)
+    read = parse_tools(read, effects={t.name: said[t.name] for t in read if t.name in said})
     if _are_these(system_prompt, read):
         raise InputError(
             "system_prompt is the list of tools once more. Give the policy: the text that the agent is told."
         )
     policy = name_tools(_read_policy(system_prompt, policy_model), [t.name for t in read])
     theirs = parse_tools(customer_tools) if customer_tools else ()
-    spec = world if isinstance(world, WorldSpec) else None
     factory = world if callable(world) else None
     model = None if factory else infer_world(read, policy, spec, customer_tools=theirs)
     rules = _fitting(model.rules(), axes) if model else ()

@@ -63,7 +63,7 @@ class Maker:
     def make(self) -> dict[str, Any]:
         """Return all arguments of the one right call."""
         deed = self.deed
-        by = {a.partition(".")[0] for a in deed.by}
+        by = {a.partition(".")[0] for a in (*deed.by, *deed.proofs)}
         some = [a for a in self.schemas if a in by or a in deed.sets][:2]
         asked = [a for a in self.schemas if a in self.required] if self.required else some
         if deed.action in ("create", "change"):
@@ -113,9 +113,9 @@ class Maker:
         if kind and not told.inner:
             return self._linked(name, kind, many=many or told.type == "array")
         found = self.record.get(deed.checks.get(name, ""))
-        if found is None and name in deed.by:
-            found = told_as(self.record, deed.by[name], deed.kind)
-        elif found is None and deed.action == "get" and self.kind and self.kind.proof(name, deed.verb):
+        if found is None and name in (*deed.by, *deed.proofs):
+            found = told_as(self.record, deed.by.get(name, name), deed.kind)
+        if found is None and name in deed.proofs:
             found = told_as(self.customer, name, self.model.party)
         side, field = self.kind.bound(name) if self.kind and deed.reads else ("", "")
         if side and self.record.get(field) is not None:

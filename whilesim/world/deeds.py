@@ -17,6 +17,7 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, ruled_statuses, singular, snake, split_list
+from whilesim.world.discovery import EMPTY, proofs_of
 from whilesim.world.kinds import Kind, branches, is_parameter, is_value, kind_of_key, match_kind, properties, role_of
 from whilesim.world.spec import Action
 from whilesim.world.verbs import Phrase
@@ -29,7 +30,6 @@ _LISTED = re.compile(r"(?:\b(\w+) )?\bstatus(?:es)?:? ?\((?:one of |either )?([^
 _OVER = ("cancelled", "canceled", "void", "voided", "deleted", "terminated", "withdrawn", "revoked")
 _NOT_YET = re.compile(r"\b(?:has|have|is|are)(?: not|n't) (?:yet )?(?:been )?(\w+)", re.IGNORECASE)
 _MONEY = ("money", "small")
-_EMPTY = ("detail", "info", "information", "profile", "record", "data")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,8 @@ class Deed:
     """Argument that names whom the record belongs to."""
     by: Mapping[str, str] = field(default_factory=dict)
     """Argument to field: what a find or a list looks for."""
+    proofs: tuple[str, ...] = ()
+    """Arguments that must say what the record, or whoever it belongs to, says of the customer."""
     limit: str = ""
     before: tuple[str, ...] = ()
     """Statuses in which the deed is allowed; empty for any."""
@@ -92,13 +94,10 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
         return make(action="get", kind="" if len(kinds) > 1 else "record", key="id", why="an id of any kind")
     if key := _key_of_read(phrase, noun, party, keys):
         kind = kinds[keys[key]]
-        theirs = kinds.get(party, kind)  # what the customer's own record says is not said twice
-        free = [a for a in arguments if a not in keys]
-        own = {a: kind.find(a) or ("" if theirs.find(a) else kind.proof(a, phrase.verb)) for a in free}
-        by = {a: f for a, f in own.items() if f} | kind.named_by(arguments)
+        by = {a: f for a in arguments if a not in keys and (f := kind.find(a))} | kind.named_by(arguments)
         owner, shows = next((a for a in keys if a != key), ""), _shows(tool, phrase, kind)
-        why = f"reads {kind.name} by {key}"
-        return make(action="get", kind=kind.name, key=key, owner=owner, by=by, shows=shows, why=why)
+        make = partial(make, kind=kind.name, proofs=proofs_of(tool, phrase, kind, key))
+        return make(action="get", key=key, owner=owner, by=by, shows=shows, why=f"reads {kind.name} by {key}")
     plain = [a for a, s in arguments.items() if a not in keys and s.get("type") != "object" and not branches(s)]
     bounds = load_words("world_nouns")["bounds"]  # they name no field
     free = [a for a in plain if ((noun and a in kinds[noun].fields) or not is_parameter(a)) and a.lower() not in bounds]
@@ -109,6 +108,7 @@ def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
         return make(action="answer" if told else "get", kind="" if told else noun, why=why, guessed=True)
     by = {a: kinds[noun].find(a) or a for a in asked} | kinds[noun].named_by(arguments)
     owner, shows = next(iter(keys), ""), ("id",) if "id" in phrase.nouns else ()
+    make = partial(make, proofs=proofs_of(tool, phrase, kinds[noun]))
     one = not arguments and not phrase.plural and "_".join(phrase.nouns) == noun
     action: Action = "list" if phrase.verb == "list" and owner else "find" if by else "get" if one else "list"
     return make(action=action, kind=noun, owner=owner, by=by, shows=shows, why=f"looks for {noun}")
@@ -128,7 +128,7 @@ def _key_of_read(phrase: Phrase, noun: str, party: str, keys: Mapping[str, str])
 def _shows(tool: Tool, phrase: Phrase, kind: Kind) -> tuple[str, ...]:
     """Return the fields that a narrow read ('get data usage') is cut to; empty where it shows all."""
     nouns = [n for n in phrase.nouns if n not in kind.name.split("_")]
-    extra = [n for n in nouns if n not in _EMPTY]
+    extra = [n for n in nouns if n not in EMPTY]
     if not extra or (extra == ["status"] and not kind.status):
         return ()
     found = pattern("including").search(" ".join(tool.description.split()))
@@ -236,9 +236,10 @@ def _write(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[s
         return made if creates else replace(made, guessed=True, why=f"{UNFOUND}, so it makes a {made.kind}")
     owners = {party, kinds[kind].parent if kind in kinds else ""} - {kind}
     owner = next((a for a in keys if a != key and keys[a] in owners and not is_value(a, arguments[a])), "")
-    if phrase.deed == "delete" and (key or noun) and not [a for a in arguments if a not in keys]:
-        why = f"verb {phrase.verb!r} removes"
-        return Deed(tool=tool.name, action="delete", verb=phrase.verb, kind=kind, key=key, owner=owner, why=why)
+    proofs = proofs_of(tool, phrase, kinds[kind], key) if key and kind in kinds else ()
+    if phrase.deed == "delete" and (key or noun) and not [a for a in arguments if a not in (*keys, *proofs)]:
+        named = partial(Deed, kind=kind, key=key, owner=owner, proofs=proofs)
+        return named(tool=tool.name, action="delete", verb=phrase.verb, why=f"verb {phrase.verb!r} removes")
     return _change(tool, phrase, kinds.get(kind) or Kind(name=kind, key=""), after, facts, key=key, owner=owner)
 
 
@@ -271,7 +272,8 @@ def _creation(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
 
 def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFacts, *, key: str, owner: str) -> Deed:
     arguments, told = properties(tool), f"{tool.description}\n{sections_of(phrase, facts)}"
-    free = [a for a in arguments if a not in (key, owner) and not is_parameter(a)]
+    proofs = proofs_of(tool, phrase, kind, key) if key else ()
+    free = [a for a in arguments if a not in (key, owner, *proofs) and not is_parameter(a)]
     about = [n for n in phrase.nouns if n not in kind.name.split("_") and n not in ("pending", "mode")]
     targets = _targets(phrase, kind, after, told, {a: arguments[a] for a in free}, about)
     fixed: dict[str, Any] = dict.fromkeys(pattern("records").findall(tool.description), "@now")
@@ -290,7 +292,7 @@ def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFac
     sole = pattern("sole").search(tool.description)
     return Deed(
         tool=tool.name, action="change", verb=phrase.verb, kind=kind.name, key=key, owner=owner, after=after, fixed=fixed,
-        before=statuses_before(tool, phrase, kind, facts), toggles=toggles, **targets,
+        before=statuses_before(tool, phrase, kind, facts), toggles=toggles, proofs=proofs, **targets,
         once=bool(pattern("once").search(told)), sole=spell(sole[2], kind) if sole else "", guessed=not key,
         why="the description or the policy says the status afterwards" if after and phrase.deed != "status" else f"verb {phrase.verb!r}",
     )  # fmt: skip

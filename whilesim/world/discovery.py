@@ -6,16 +6,23 @@ object of a tool's name.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from whilesim.core.templates import load_words
+from whilesim.core.text import name_words
+from whilesim.situations.policy import Policy
+from whilesim.situations.schemas import first_form
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import Attribute, PolicyFacts, singular, snake
-from whilesim.world.kinds import Field, Kind, is_value, key_noun, match_kind, properties, role_of, walk_schemas
+from whilesim.world.kinds import WHO, Field, Kind, is_value, key_noun, match_kind, properties, role_of, walk_schemas
 from whilesim.world.spec import WorldSpec
-from whilesim.world.verbs import Phrases
+from whilesim.world.verbs import Phrase, Phrases
+
+EMPTY = ("detail", "info", "information", "profile", "record", "data")
+"""Words after which a tool shows the record itself."""
 
 
 def read_kinds(tools: list[Tool], phrases: Phrases, facts: PolicyFacts, spec: WorldSpec) -> tuple[dict[str, Kind], str]:
@@ -41,6 +48,14 @@ def read_kinds(tools: list[Tool], phrases: Phrases, facts: PolicyFacts, spec: Wo
     return kinds, party
 
 
+def locale_of(tools: Iterable[Tool], policy: Policy | None) -> str:
+    """Return the language of a policy; of an English one the country too, where money and words name one alone."""
+    told = "\n".join([policy.text if policy else "", *(f"{t.description} {dict(t.parameters)}" for t in tools)])
+    named = [c for c, sign in load_words("world_values")["signs"].items() if re.search(sign, told)]
+    country = named[0] if len(named) == 1 and named[0] != "elsewhere" else "en_US"
+    return country if policy is None or policy.language == "en" else policy.language
+
+
 def _keys(tools: Sequence[Tool], spec: WorldSpec, *, method: bool) -> dict[str, tuple[str, str]]:
     """Return kind to (key argument, why); ``method``: whether a payment id names a payment method."""
     votes: dict[str, Counter[str]] = {}
@@ -51,7 +66,8 @@ def _keys(tools: Sequence[Tool], spec: WorldSpec, *, method: bool) -> dict[str, 
             if noun:
                 votes.setdefault(noun, Counter()).update([name] if not many and not is_value(name, {}) else [])
     for kind, told in (spec.entities or {}).items():
-        votes[kind] = Counter({str(told.get("key", f"{kind}_id")): 1})
+        if "key" in told or kind not in votes:  # what says nothing of the key leaves it as it was
+            votes[kind] = Counter({str(told.get("key", f"{kind}_id")): 1})
     best = {n: c.most_common(1)[0][0] if c else f"{n}_id" for n, c in votes.items()}
     return {n: (best[n], f"argument {n} in {sum(c.values())} tool(s)") for n, c in votes.items()}
 
@@ -119,3 +135,22 @@ def _spread(names: Sequence[str], options: Sequence[str]) -> dict[str, Field]:
 def _inner(name: str, why: str) -> Field:
     noun, many = key_noun(name)
     return Field(name=name, role="links" if noun and many else role_of(name), link=noun if many else "", why=why)
+
+
+def proofs_of(tool: Tool, phrase: Phrase, kind: Kind, key: str = "") -> tuple[str, ...]:
+    """Return the arguments that show who asks: a birth date, a PIN, and where a person may be meant an e-mail, a name.
+
+    An e-mail may be what a read is about: it shows who asks where a tool verifies, reads the record itself, or does
+    without the key. What a write takes is mostly written: it shows who asks where it must be given to end a record. A
+    zip code by itself is a place; the other end of a deed, or a new value, is somebody else's.
+    """
+    schemas, required = properties(tool), first_form(dict(tool.parameters)).get("required") or ()
+    writes, ends = phrase.deed != "read", {w for pair in load_words("world_nouns")["ends"] for w in pair}
+    whole = not {*phrase.nouns} - {*kind.name.split("_"), *EMPTY, "status"}
+    if kind.catalogue or (writes and not (whole and phrase.deed in ("status", "delete"))):
+        return ()
+    person = whole or key not in required or phrase.verb in ("verify", "authenticate", "identify")
+    roles = (*WHO["proof"], *(WHO["person"] if person else ()))
+    own = [a for a in (required if writes else schemas) if a != key and role_of(a) in roles]
+    other = {a for a in own if {*name_words(a)[:1]} & (ends - {"first", "last"}) or is_value(a, schemas.get(a, {}))}
+    return tuple(a for a in own if a not in other) if key or any(role_of(a) != "zip" for a in own) else ()

@@ -93,6 +93,8 @@ class Effects:
         mine = record.get(self.model.kinds[parent].key) if parent else None
         if mine is not None and str(mine) != self.shelf.key(parent, arguments[deed.owner]):
             raise self._refusal("wrong_owner", deed, key)
+        if wrong := self.shelf.unlike(deed, key, arguments):
+            raise self._refusal("mismatch", deed, key, field=wrong)
         return key
 
     def _get(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
@@ -103,9 +105,9 @@ class Effects:
             raise Refusal("not_found", kind="record", value=arguments.get("id", ""))
         if not deed.kind:
             return self._answer(deed, arguments)
+        if deed.key and not arguments.get(deed.key):
+            return self._find(deed, arguments)  # by who asks, or by whose it is
         key = self._record(deed, arguments)
-        if wrong := self.shelf.unlike(deed, key, arguments):
-            raise self._refusal("mismatch", deed, key, field=wrong)
         shown = self.shelf.cut(deed, self.shelf.view(deed.kind, key), deed.kind)
         return {**arguments, **shown} if deed.kind == "session" else shown
 
@@ -139,11 +141,16 @@ class Effects:
         return [[self.shelf.view(deed.kind, k) for k in legs]] if len(legs) == len(way) else []
 
     def _find(self, deed: Deed, arguments: Mapping[str, Any]) -> Any:
+        ways = [a for a in dict.fromkeys((deed.key, *deed.by, *deed.proofs, deed.owner)) if a]
+        given = [a for a in ways if at_path(arguments, a)]
+        if deed.action == "get" and not given:
+            raise Refusal("invalid", field=deed.key, detail=f"give {' or '.join(ways)}")
         found = self._list(deed, arguments)
         if self.model.kinds[deed.kind].catalogue or not isinstance(found, list):
             return found
         if not found:
-            raise self._refusal("not_found", deed, field=next(iter(deed.by), "id"))
+            named = " and ".join(given if deed.action == "get" else given[:1])
+            raise self._refusal("not_found", deed, field=named or "details")
         return found[0] if len(found) == 1 else found
 
     def _answer(self, _deed: Deed, arguments: Mapping[str, Any]) -> Any:

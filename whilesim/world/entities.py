@@ -14,10 +14,11 @@ from whilesim.situations.policy import Policy
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, read_policy_facts
 from whilesim.world.deeds import Deed, Kinds, infer_deed, infer_own_deed, listed_statuses, tells
-from whilesim.world.discovery import read_kinds
+from whilesim.world.discovery import locale_of, read_kinds
 from whilesim.world.kinds import (
     BUNDLES,
     OWN_KEYS,
+    WHO,
     Field,
     Kind,
     describe_field,
@@ -61,7 +62,7 @@ def infer_world(
         deeds[tool.name] = deed = _spec_deed(mine or infer_deed(tool, phrase, kinds, party, facts), spec)
         if deed.kind and deed.kind not in kinds:
             kinds[deed.kind] = _settle(Kind(name=deed.kind, key=f"{deed.kind}_id", why=deed.why), party, facts)
-        kinds = _grow(kinds, deed, tool)
+        kinds = _grow(kinds, deed, tool, party)
     kinds = {n: _usual(k) if n in {d.kind for d in deeds.values()} else k for n, k in kinds.items()}
     for deed in deeds.values():
         _promise(kinds, deed)
@@ -70,10 +71,9 @@ def infer_world(
     kinds = {n: k if k.parent in kinds else replace(k, parent="") for n, k in kinds.items()}  # nothing hangs on air
     shown = _key_arguments(tools, deeds, {k.key for k in kinds.values()})
     kinds = {n: _keyed(k, shown, party) for n, k in kinds.items()}
-    language = policy.language if policy else "en"
     return WorldModel(
         tools={t.name: t for t in tools}, kinds=kinds, deeds=deeds, party=party if party in kinds else "", now=facts.now or _NOW,
-        locale=spec.locale if spec.locale != "en_US" or language == "en" else language, spec=spec,
+        locale=locale_of(tools, policy) if spec.locale == "en_US" else spec.locale, spec=spec,
         sentences=_facts_of(policy.text) if policy else (),
     )  # fmt: skip
 
@@ -141,14 +141,20 @@ def _settle(kind: Kind, party: str, facts: PolicyFacts) -> Kind:
     return replace(kind, fields=fields, status=status, catalogue=catalogue)
 
 
-def _grow(kinds: dict[str, Kind], deed: Deed, tool: Tool) -> dict[str, Kind]:
-    """Add the fields that a tool's arguments, its replies and its deed tell of."""
+def _grow(kinds: dict[str, Kind], deed: Deed, tool: Tool, party: str) -> dict[str, Kind]:
+    """Add the fields that a tool's arguments, its replies and its deed tell of; who asks is told of by the customer's own record."""
     if not deed.kind:
         return kinds
     arguments = properties(tool)
     named = [*((a, a, s) for a, s in arguments.items()), *parts_of(arguments)]
     given = {path: describe_field(name, s, f"argument of {tool.name}") for path, name, s in named}
-    kind = _asked(kinds[deed.kind], deed, given)
+    home, kind = kinds.get(party), kinds[deed.kind]
+    asked = [a for a in deed.proofs if home and home != kind and not kind.find(a)]
+    theirs = {a: given[a] for a in asked if home and (home.find(a) or role_of(a) in WHO["person"])}
+    if home and (new := {a: told for a, told in theirs.items() if not home.find(a)}):
+        kinds = {**kinds, party: replace(home, fields={**home.fields, **new})}
+    by = {a: kind.find(a) or a for a in deed.proofs} | {**deed.by}
+    kind = _asked(kind, replace(deed, by={a: t for a, t in by.items() if a not in theirs}), given)
     for source in (tool.returns, *(schema_of(reply) for _, reply in tool.examples)):
         kind = _replied(kind, deed, source)
     listed = listed_statuses(tool, kind.name) if deed.reads and kind.key else ()
@@ -264,13 +270,11 @@ def _replied(kind: Kind, deed: Deed, schema: Mapping[str, Any] | None) -> Kind:
         guessed = own == name and kind.fields[name].why.startswith("what ")
         if (apart or guessed) and name not in (kind.key, "id", "success", "error", "message"):
             told = describe_field(name, inner, f"reply of {deed.tool}")
-            kind = replace(kind, fields={**kind.fields, name: told if apart else _told_of(kind.fields[name], told)})
+            if not apart:  # words that were guessed of a status before make room
+                words, old = told.options, kind.fields[name]
+                told = replace(old, options=words, schema=told.schema, type=told.type) if words else old
+            kind = replace(kind, fields={**kind.fields, name: told})
     return kind
-
-
-def _told_of(guessed: Field, told: Field) -> Field:
-    """Put the words that a reply's schema lists in place of those that were guessed of a status before."""
-    return replace(guessed, options=told.options, schema=told.schema, type=told.type) if told.options else guessed
 
 
 def schema_of(reply: Any) -> dict[str, Any]:
@@ -291,13 +295,15 @@ def _link(kinds: dict[str, Kind], deeds: Mapping[str, Deed], party: str) -> dict
     """Find out what is one of a kind, what is shared, what is only ever written, and how much there is of each."""
     parents = _parents(kinds, deeds, party)
     told = {f.link for k in kinds.values() for f in k.fields.values() if f.link}
+    told |= {kind_of_key(d.owner, kinds)[0] for d in deeds.values()}  # others go by it: it is there already
     done = {}
     for name, kind in kinds.items():
         mine = [d for d in deeds.values() if d.kind == name]
         if not mine and name not in told and name != party and not (kind.fields and name != "session"):
             continue
         actions = {d.action for d in mine}
-        searched = bool(mine) and name != party and all(d.action == "find" and d.by and not d.owner for d in mine)
+        for_all = name != party and all(d.action == "find" and d.by and not (d.owner or d.proofs) for d in mine)
+        searched = bool(mine) and for_all
         parent = "" if searched or name == party else parents.get(name, "")
         catalogue = searched or (kind.catalogue and not (party and parent == party))
         owned = any(d.owner for d in mine if d.action in ("get", "list"))

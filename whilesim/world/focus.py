@@ -19,7 +19,7 @@ from whilesim.world.arguments import USUAL, Maker
 from whilesim.world.dates import add_note
 from whilesim.world.deeds import Deed
 from whilesim.world.effects import Effects, Refusal
-from whilesim.world.kinds import BUNDLES, TELLING, Row, is_value, kind_of_key, role_of
+from whilesim.world.kinds import BUNDLES, TELLING, WHO, Row, is_value, kind_of_key, role_of
 from whilesim.world.lookups import Shelf, told_as
 from whilesim.world.records import rotate
 from whilesim.world.values import Draw, name_of, person_of
@@ -119,7 +119,7 @@ def _facts(shelf: Shelf, deed: Deed, key: str, party: str, arguments: Mapping[st
     model = shelf.model
     for name, value in arguments.items() if deed.action not in ("handoff", "answer") else ():
         kind, many = kind_of_key(name, model.kinds)
-        if name == deed.key and deed.kind:
+        if name == deed.key and deed.kind and value not in (None, ""):
             facts[_key_fact(deed)] = str(value)
         elif value not in (None, "", []) and not (kind and kind == model.party and not is_value(name, {})):
             written = deed.action == "change" and name in deed.sets and not deed.after
@@ -184,10 +184,10 @@ def _identity(shelf: Shelf, party: str, record: Row, seed: int) -> dict[str, str
         if value or not own or not model.party:
             found[spoken] = str(value or drawn[role])
     names = {role: spoken for spoken, role in wanted.items()} | dict.fromkeys(("first_name", "last_name"), "name")
-    for deed in (d for d in model.deeds.values() if d.reads and d.kind):
+    for deed in (d for d in model.deeds.values() if d.proofs):
         kind, keys = model.kinds[deed.kind], shelf.mine(deed.kind)[:1] if deed.kind != model.party else ()
         rows = [record, *(shelf.records[kind.name][k] for k in keys)] if kind.name != model.party else [own]
-        for asked in (f for a, f in deed.by.items() if kind.proof(a, deed.verb)):
+        for asked in (deed.by.get(a, a) for a in deed.proofs):
             told = (v for r in rows if (v := told_as(r, asked, kind.name)) is not None)
             value, spoken = next(told, None), names.get(role_of(asked), _plain(asked))
             found |= {} if value is None or spoken in found else {spoken: str(value)}
@@ -196,12 +196,13 @@ def _identity(shelf: Shelf, party: str, record: Row, seed: int) -> dict[str, str
 
 def _about(shelf: Shelf, kind: str, key: str, arguments: Row) -> dict[str, Any]:
     """Return a record with what those say that it, or the call, points at, as far as it does not say it itself."""
-    records, record = shelf.records, shelf.records.get(kind, {}).get(key, {})
-    found: dict[str, Any] = {}
-    for name, value in (*arguments.items(), *record.items()):
-        other = kind_of_key(name, shelf.model.kinds)[0]
-        found |= records.get(other, {}).get(str(value), {}) if other != kind else {}
-    return {**found, **record}
+    records, model, found = shelf.records, shelf.model, dict(shelf.records.get(kind, {}).get(key, {}))
+    for _ in range(3):  # what it hangs on hangs on something in its turn
+        for name, value in (*arguments.items(), *found.items()):
+            other = kind_of_key(name, model.kinds)[0]
+            found = {**(records.get(other, {}).get(str(value), {}) if other != kind else {}), **found}
+    asked = (d.kind for d in model.deeds.values() if d.proofs and d.kind != kind and not model.party)
+    return {**next((r for k in asked for r in records[k].values()), {}), **found}
 
 
 def _flat(record: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -255,7 +256,7 @@ def _double(shelf: Shelf, deed: Deed, key: str, facts: dict[str, str], seed: int
     """Put a second record beside the first that differs in what the customer says; take the key out of the facts, where it does."""
     kind, records = shelf.model.kinds[deed.kind], shelf.records[deed.kind]
     record, telling = records[key], _telling(shelf, deed.kind, key)
-    same = ("choice", "switch", "flag", "link")
+    same = ("choice", "switch", "flag", "link", *(() if shelf.model.party else {*WHO["person"]} - {"phone"}))
     given = {n: record[n] for n, f in kind.fields.items() if n in record and (f.role in same or n == kind.status)}
     for told in kind.fields.values():
         linked, present = shelf.model.kinds.get(told.link), record.get(told.name)

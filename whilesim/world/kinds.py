@@ -26,9 +26,8 @@ BUNDLES = ("updates", "changes", "details", "fields")
 """Arguments whose parts are the fields to write."""
 OWN_KEYS = ("id", "key", "uuid", "code", "name")
 """Arguments that are a key of whatever their tool is about."""
-_PROOF = ("dob", "code", "last4")
-"""Roles of what a customer says only to show who they are."""
-_PERSON = ("email", "phone", "first_name", "last_name", "full_name", "zip")
+WHO = {"proof": ("dob", "code", "last4"), "person": ("email", "phone", "first_name", "last_name", "full_name", "zip")}
+"""Roles of what a customer says to show who they are: only for that, or as whose record it is."""
 _WAYS = ("from", "to", "source", "destination")
 _VALUE_PREFIX = ("new", "old", "target", "original", "current", "updated", "desired", "replacement")
 
@@ -131,12 +130,6 @@ class Kind:
         more = ((f, _stems(f) - wanted) for f in self.fields if wanted < _stems(f))
         longer = (f for f, extra in more if len(extra) == 1 and (extra < noun or min(extra).startswith(self.name)))
         return next(same, "") or next(longer, "")
-
-    def proof(self, argument: str, verb: str) -> str:
-        """Return the field by which a read makes sure who asks: a birth date, a PIN, an e-mail that it verifies; empty for none."""
-        asks = verb in ("verify", "authenticate", "identify")  # else an e-mail or a zip code may be the question
-        told = role_of(argument) in ((*_PROOF, *_PERSON) if asks else _PROOF)
-        return self.find(argument) or argument if told and not self.catalogue and not is_parameter(argument) else ""
 
     def replaced_by(self, name: str, options: Sequence[str] = ()) -> str:
         """Return the policy's field that a schema's stands for: a shorter name, or the same options in other spelling."""

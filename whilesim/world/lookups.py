@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -15,6 +15,9 @@ from whilesim.world.kinds import Field, Kind, Row, folded, is_number, kind_of_ke
 from whilesim.world.model import WorldModel
 from whilesim.world.records import Store
 from whilesim.world.values import name_of
+
+_NOTHING = (None, "", "None", "all")
+"""Values by which a search asks for nothing."""
 
 
 class Shelf(Store):
@@ -98,8 +101,8 @@ class Shelf(Store):
         for _, child, _ in own:
             rows = self.children(child, name, str(record.get(self.model.kinds[name].key))).values()
             found += [v for r in rows for f, v in r.items() if role_of(f) == "phone"]
-        if not (found := found or _names(record, role)):
-            return True
+        if not (found := [f for f in found or _names(record, role) if f not in (None, "")]):
+            return self.model.kinds[name].catalogue or (role == "text" and field not in self.model.kinds[name].fields)
         if role == "phone":
             digits = re.sub(r"\D", "", str(value))
             return any(digits and re.sub(r"\D", "", str(f)).endswith(digits[-10:]) for f in found)
@@ -108,29 +111,39 @@ class Shelf(Store):
         return any(_plain(f) == _plain(value) for f in found)
 
     def unlike(self, deed: Deed, key: str, arguments: Row) -> str:
-        """Return the argument in which a call says otherwise than the record, or whoever it belongs to, who asks; empty for none."""
+        """Return the argument in which a call says otherwise than the record, or whoever it belongs to, who asks; empty for none.
+
+        What nobody's record tells is believed of one who has the key.
+        """
         kind, row, party = self.model.kinds[deed.kind], self.records[deed.kind][key], self.model.party
-        home, owner = self.model.kinds.get(party, kind), self.records.get(party, {}).get(self.owner(kind.name, key), {})
-        for name in (a for a in arguments if a not in (deed.key, deed.owner) and kind.proof(a, deed.verb)):
-            of, held = (home, owner) if told_as(owner, name, home.name) is not None else (kind, row)
-            known = told_as(held, name, of.name)
-            if known is None or _is_same(role_of(name), str(known), str(arguments[name])):
-                continue
-            if not self._has(of.name, held, of.find(name) or name, arguments[name]):
+        ways = [(kind, row)]
+        if deed.proofs and party not in ("", kind.name):
+            ways.append((self.model.kinds[party], self.records[party].get(self.owner(kind.name, key), {})))
+        for name in (a for a in deed.proofs if at_path(arguments, a) not in _NOTHING):
+            field, said = deed.by.get(name, name), at_path(arguments, name)
+            known = [k for of, held in ways if (k := told_as(held, field, of.name)) is not None]
+            same = any(_is_same(role_of(name), str(k), str(said)) for k in known)
+            same = same or any(self._has(of.name, held, of.find(field) or field, said) for of, held in ways)
+            if not same and (known or not arguments.get(deed.key)):
                 return name
         return ""
 
     def find(self, deed: Deed, arguments: Mapping[str, Any]) -> list[str]:
         """Return the keys that a find or a list is after, newest first where records have dates."""
         name, kind = deed.kind, self.model.kinds[deed.kind]
-        said = {field: at_path(arguments, a) for a, field in deed.by.items()}
-        by = {field: value for field, value in said.items() if value not in (None, "", "None", "all")}
+        said = {field: at_path(arguments, a) for a, field in deed.by.items() if a not in deed.proofs}
+        by = {field: value for field, value in said.items() if value not in _NOTHING}
         if kind.catalogue:  # what is on sale answers every question in words of one's own
             by = {field: v for field, v in by.items() if role_of(field) != "text"}
         parent = kind_of_key(deed.owner, self.model.kinds)[0] if deed.owner in arguments else ""
         owner = self.key(parent, arguments[deed.owner]) if parent and parent == kind.parent else None
-        pool = self.records[name] if owner is None else self.children(name, parent, owner)
+        pool: Iterable[str] = self.records[name] if owner is None else self.children(name, parent, owner)
+        if arguments.get(deed.key):
+            pool = [k for k in pool if k == self.key(name, arguments[deed.key])]
+        elif not kind.catalogue and any(role_of(f) == "text" and f not in kind.fields for f in by):
+            pool = self.mine(name)  # words of one's own open nobody else's records
         found = [k for k in pool if all(self._has(name, self.records[name][k], *each) for each in by.items())]
+        found = [k for k in found if not self.unlike(deed, k, arguments)]
         found = [k for k in found if _within(kind, self.records[name][k], arguments)]
         if deed.before:
             found = [k for k in self.mine(name) if self.records[name][k].get(kind.status) in deed.before]

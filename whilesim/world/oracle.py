@@ -117,7 +117,8 @@ def build_oracle(
 
 def _of_world(values: Mapping[str, str], focus: Focus, world: WorldModel, agents: list[Deed], handoff: bool) -> Oracle:
     deed, condition = world.deeds[focus.tool], values.get("tool_condition", "success")
-    state = values.get("world_state", "exists")
+    unnamed = deed.action != "create" and focus.arguments.get(deed.key, focus) in ("", None)  # a kind without records
+    state = "missing" if unnamed else values.get("world_state", "exists")
     if deed.action == "handoff":
         end: End = "handed_off" if focus.reachable else "honest_failure"
         told = _why("person" if focus.reachable else "no_person")

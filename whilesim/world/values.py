@@ -121,7 +121,8 @@ def place_of(draw: Draw) -> dict[str, str]:
         unit, code = f"Apt {1 + roll(48)}", f"{prefix}{1 + roll(99):02d}"
         return {"street": line, "unit": unit, "city": city, "state": state, "zip": code, "country": "USA"}
     states = lists.get("state", {}).get("name") or [""]
-    code = str(lists.get("postal_code_fmt") or "#####").replace("@", "A").replace("#", "0")
+    form = str(lists.get("postal_code_fmt") or "#####").replace("#", "0")
+    code = re.sub("@", lambda _: "BDEGHLMNRSTW"[roll(12)], form)
     return {
         "street": f"{street} {1 + roll(120)}", "unit": str(1 + roll(20)), "city": str(lists["city"][roll(len(lists["city"]))]),
         "state": str(states[roll(len(states))]), "zip": imitate(code, *draw.at("zip")),
