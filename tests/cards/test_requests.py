@@ -19,6 +19,7 @@ from whilesim.world.mock import Focus
         ("modify_user_address", "Modify the address.", "user", "my account", "modify the address of my account"),
         ("send_certificate", "Send a certificate.", None, "", "send me a certificate"),
         ("send_certificate", "Send it.", "certificate", "my certificate", "send me a certificate"),
+        ("list_for_sale", "List a ticket for sale.", "ticket", "my ticket T1", "list my ticket T1 for sale"),
         ("book_table", "Book a table.", "table", "my table", "book a table"),
         ("post_void", "Void a payment", "void", "my void", "void a payment"),
         ("take_deposit", "Charge a deposit to the card.", "owner", "my owner O1", "take the deposit for my owner O1"),

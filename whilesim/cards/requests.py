@@ -32,7 +32,8 @@ def deed(tool: Tool, focus: Focus) -> str:
         return f"look up {thing(tool, focus)}"
     given = {w for a in tool.parameters.get("properties") or () for w in name_words(a)} - word_set("parties")
     verb, name = _verb_of(tool, focus), name_words(tool.name)
-    told = _described(tool.description, () if tool.effect == "write" else tuple(sorted(given)), *name[:1])
+    writes = tool.effect == "write"  # a ticket that is listed for sale is not told
+    told = _described(tool.description, () if writes else tuple(sorted(given)), *name[:1], writes=writes)
     if focus.kind and re.search(r"\d", focus.object):
         told = re.sub(rf"\ban? {focus.kind.replace('_', ' ')}\b(?: of \w+)?", focus.object, told)
     links = [w for w, to in pairwise(name) if w in ("for", "to", "from", "in") and to not in word_set("parties")]
@@ -92,7 +93,7 @@ def _written(tool: Tool, focus: Focus, verb: Sequence[str]) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _described(description: str, given: tuple[str, ...], named: str = "") -> str:
+def _described(description: str, given: tuple[str, ...], named: str = "", *, writes: bool = False) -> str:
     """Return the deed that a description opens with, or nothing: 'search for direct flights'; what is ``given`` is left out."""
     frames = load_words("cards_en")
     text = re.sub(frames["before_description"], "", description.strip(), flags=re.I | re.S)
@@ -109,7 +110,7 @@ def _described(description: str, given: tuple[str, ...], named: str = "") -> str
         r"(?:an?|the|my|your|all|any|some|for|to|up|whether|if|in|on|with|how|what|this|its|their)\b", rest, re.I
     )
     rest = f"the {rest}" if bare else rest
-    return as_me(f"{frames['say_instead'].get(verb, verb)} {lowered(rest)}")
+    return as_me(f"{verb if writes else frames['say_instead'].get(verb, verb)} {lowered(rest)}")
 
 
 def _object_words(tool: Tool, verb: Sequence[str]) -> list[str]:
