@@ -185,7 +185,7 @@ def test_a_spec_that_adds_a_field_leaves_the_key_as_it_was() -> None:
 
 
 def test_an_effect_that_a_spec_corrects_reaches_cards_and_oracle() -> None:
-    give = {"name": "transfer_ticket", "description": "Transfer a ticket to another person."}
+    give = {"name": "transfer_ticket", "description": "Transfer a ticket to an agent for resale."}
     tools = [
         {**give, "parameters": {"type": "object", "properties": {"ticket_id": TEXT}, "required": ["ticket_id"]}},
         {"name": "get_ticket", "parameters": {"type": "object", "properties": {"ticket_id": TEXT}}},
