@@ -152,7 +152,7 @@ async def with_whilesim(
     try:
         with Journal(run_dir) as journal:
             summary = await run_jobs(
-                jobs(count), lambda job: converse(job, ask), journal=journal, throttle=throttle, progress=False
+                list(jobs(count)), lambda job: converse(job, ask), journal=journal, throttle=throttle, progress=False
             )
         assert summary.failed == 0, summary
     finally:
