@@ -209,6 +209,7 @@ def handed(oracle: Oracle, *turns: Any) -> tuple[bool, str | None]:
 
 
 WANTED = Oracle(must_call=(CANCEL,), handoff_wanted=True)
+STOLEN = Oracle(must_call=(CallRule(name="ask_colleague"),), handoff_wanted=True)
 STALLED = [
     "Cancel 7",
     TIMEOUT,
@@ -235,6 +236,7 @@ STALLED = [
         (WANTED, ["Cancel 7", TIMEOUT, "It failed."], (False, None)),
         (WANTED, ["Cancel 7", NO_QUEUE, "It failed."], (False, None)),
         (Oracle(handoff_wanted=True), ["My card was stolen", HANDED, "A colleague will help."], (True, "in_time")),
+        (STOLEN, ["My card was stolen", HANDED, "A colleague will help."], (True, "in_time")),
         (Oracle(handoff_wanted=False), ["Cancel 7", HANDED, "A colleague will help."], (True, "early")),
         (Oracle(handoff_wanted=False), ["Cancel 7", CANCELLED, DONE], (False, None)),
         (Oracle(must_call=(CANCEL,)), STALLED, (True, "in_time")),

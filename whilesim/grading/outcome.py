@@ -149,12 +149,13 @@ def read_handoff(oracle: Oracle, messages: Sequence[Message], tools: Sequence[To
     passed first.
     """
     wanted, calls = oracle.handoff_wanted, _calls(messages, tools, failed)
-    end = next((c.index for c in _named(calls, tools, "handoff") if not c.failed), None)
-    if end is None:
+    made = next((c for c in _named(calls, tools, "handoff") if not c.failed), None)
+    if made is None:
         return Handoff(wanted=wanted, made=False)
+    end = made.index
     asked = [i for i, m in enumerate(messages[:end]) if m.role == "user" and _says("person", m.content or "")][:1]
     before = [c for c in calls if c.index < end]
-    tried = [[c for c in before if matches(rule, c.call)] for rule in oracle.must_call]
+    tried = [[c for c in before if matches(rule, c.call)] for rule in oracle.must_call if rule.name != made.call.name]
     if wanted is False or not (asked or all(tried)):
         return Handoff(wanted=wanted, made=True, timing="early")
     due = min([*asked, *(c.index for hits in tried for c in hits if c.failed)], default=end)
