@@ -8,6 +8,7 @@ import pytest
 from world_sets import tool
 
 from whilesim.core.jsontext import loads
+from whilesim.situations.tools import parse_tools
 from whilesim.world.mock import MockWorld
 
 TEXT = {"type": "string"}
@@ -107,3 +108,59 @@ def test_a_search_keeps_to_its_bounds() -> None:
         assert all(given["min_amount"] <= row["amount"] <= given["max_amount"] for row in found)
         assert all(row["date"] <= given["to_date"] for row in found)
         assert loads(world.call("search_transfers", {**given, "min_amount": 1e9, "max_amount": 2e9})) == []
+
+
+SPACES = [
+    tool("lookup_account", "Look up an account by email.", email="string"),
+    tool("get_space", space_id="string"),
+    tool("add_member", "Add a member to a space.", "write", space_id="string", email="string"),
+    tool("remove_member", "Remove a member.", "write", space_id="string", member_email="string"),
+]
+
+
+def test_who_is_put_into_a_thing_is_not_the_customer() -> None:
+    world = MockWorld(SPACES, None, {"tool": "get_space"}, 3)
+    assert (world.model.party, world.model.kinds["member"].parent) == ("account", "space")
+    shown = loads(world.call("lookup_account", {"email": world.focus.identity["email"]}))
+    assert world.focus.id in shown["spaces"]
+
+
+def test_where_only_members_are_known_they_are_the_customers() -> None:
+    assert MockWorld(SPACES[2:], None, {"tool": "add_member"}, 3).model.party == "member"
+
+
+def test_a_number_by_which_alone_a_record_is_read_is_its_key() -> None:
+    given = {"rx_number": {"type": "string", "description": "Prescription number, like RX482913"}, "note": TEXT}
+    told = {"get_recipe": "Get a recipe.", "refill_recipe": "Order a refill.", "request_renewal": "Send a renewal request."}
+    shapes = {n: {a: given[a] for a in [*given][: 1 + (n != "get_recipe")]} for n in told}
+    forms = {n: {"type": "object", "properties": s, "required": [*s]} for n, s in shapes.items()}
+    raw = [{"name": n, "description": d, "parameters": forms[n]} for n, d in told.items()]
+    world = MockWorld(parse_tools(raw), None, {"tool": "refill_recipe"}, 2)
+    assert world.model.kinds["recipe"].key == "rx_number"
+    assert world.focus.arguments["rx_number"] == world.focus.id
+    assert [world.model.deeds[n].action for n in told] == ["get", "change", "create"]
+
+
+def test_the_customer_is_called_as_the_record_says_where_no_kind_is_the_customer() -> None:
+    find = tool("find_booking", last_name="string", pickup_date="string")
+    for seed in range(5):
+        world = MockWorld([find, tool("get_booking", booking_ref="string")], None, {"tool": "get_booking"}, seed)
+        named = world.records["booking"][str(world.focus.id)]["last_name"]
+        assert world.focus.identity["name"].endswith(f" {named}")
+        assert named.lower().replace("'", "") in world.focus.identity["email"]
+
+
+def test_a_change_of_what_is_optional_changes_something() -> None:
+    change = tool("modify_booking", "Change a booking.", "write", booking_ref="string", time="string", place="string")
+    change = replace(change, parameters={**change.parameters, "required": ["booking_ref"]})
+    for seed in range(12):
+        world = MockWorld([tool("get_booking", booking_ref="string"), change], None, {"tool": "modify_booking"}, seed)
+        assert set(world.focus.arguments) > {"booking_ref"}
+
+
+def test_records_are_listed_under_an_english_plural() -> None:
+    move = tool("move_delivery", "Move a delivery.", "write", delivery_id="string", new_date="string")
+    find = tool("find_patient", full_name="string", date_of_birth="string")
+    world = MockWorld([find, move], None, {"tool": "find_patient"}, 1)
+    known = {"full_name": world.focus.identity["name"], "date_of_birth": world.focus.identity["date of birth"]}
+    assert "deliveries" in loads(world.call("find_patient", known))

@@ -67,8 +67,10 @@ class Maker:
         some = [a for a in self.schemas if a in by or a in deed.sets][:2]
         asked = [a for a in self.schemas if a in self.required] if self.required else some
         if deed.action in ("create", "change"):
-            free = (a for a in self.schemas if a not in asked and a != deed.limit)
-            asked += [a for a in free if chance(0.3, self.seed, "optional", a)]
+            free = [a for a in self.schemas if a not in asked and a != deed.limit]
+            chosen = [a for a in free if chance(0.3, self.seed, "optional", a)]
+            empty = deed.action == "change" and not (deed.after or deed.fixed or deed.toggles or {*asked} - {deed.key})
+            asked += chosen or (free and empty and [pick(free, self.seed, "one")]) or []  # to change nothing is no call
         for name in asked:
             self.made[name] = self._argument(name)
         raise_totals(self.made)

@@ -63,6 +63,13 @@ def singular(word: str) -> str:
     return word[:-2] if word.endswith(("sses", "xes", "ches", "shes")) else word[:-1]
 
 
+def plural(word: str) -> str:
+    """Return an English noun in the plural: deliveries, addresses, days."""
+    if re.search(r"[^aeiou]y$", word):
+        return word[:-1] + "ies"
+    return word + ("es" if word.endswith(("s", "x", "z", "ch", "sh")) else "s")
+
+
 def snake(text: str) -> str:
     """Return a phrase as an identifier: ``data usage`` is ``data_usage``."""
     return "_".join(re.findall(r"\w+", text.lower().replace("'s", "").replace("e-mail", "email")))

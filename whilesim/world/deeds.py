@@ -16,7 +16,7 @@ from typing import Any
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.tools import Tool
-from whilesim.world.attributes import PolicyFacts, pattern, ruled_statuses, singular, snake, split_list
+from whilesim.world.attributes import PolicyFacts, pattern, plural, ruled_statuses, singular, snake, split_list
 from whilesim.world.discovery import EMPTY, proofs_of
 from whilesim.world.kinds import Kind, branches, is_parameter, is_value, kind_of_key, match_kind, properties, role_of
 from whilesim.world.spec import Action
@@ -139,7 +139,7 @@ def _shows(tool: Tool, phrase: Phrase, kind: Kind) -> tuple[str, ...]:
 def shown_names(tool: Tool, phrase: Phrase) -> tuple[str, ...]:
     """Return the fields that a look at one's own device shows, as the description lists them; else the tool's own noun."""
     own = "_".join(phrase.nouns) or "all"
-    own = f"{phrase.verb}_{own}" if phrase.verb in ("can", "is", "has") else f"{own}s" if phrase.plural else own
+    own = f"{phrase.verb}_{own}" if phrase.verb in ("can", "is", "has") else plural(own) if phrase.plural else own
     found = pattern("shown").findall(re.sub(r"\([^)]*\)", "", tool.description))
     plain = found[-1].replace("-", "") if found else ""
     listed = re.split(r",\s*(?:and )?| and ", plain)[: 1 if plain.startswith(("if ", "whether ")) else None]

@@ -95,10 +95,11 @@ def _nouns(tools: Iterable[Tool], phrases: Phrases, known: set[str]) -> list[str
 def _party(tools: Sequence[Tool], phrases: Phrases, facts: PolicyFacts, names: Iterable[str]) -> str:
     votes: Counter[str] = Counter()
     for tool in tools:
-        votes.update(dict.fromkeys((key_noun(name)[0] for name in properties(tool)), 3))
-        votes.update(phrases[tool.name].nouns)
+        keyed, nouns = {key_noun(name)[0] for name in properties(tool)}, phrases[tool.name].nouns
+        votes.update(dict.fromkeys(keyed, 3))
+        votes.update(dict.fromkeys(nouns, 0 if keyed - {"", *nouns} else 1))  # who is put into a thing is not who asks
     votes.update(dict.fromkeys(facts.attributes, 3))
-    known = [noun for noun in load_words("world_nouns")["party"] if noun in names and votes[noun]]
+    known = [noun for noun in load_words("world_nouns")["party"] if noun in names and noun in votes]
     return max(known, key=votes.__getitem__, default="")
 
 

@@ -111,7 +111,8 @@ def _own_keys(kinds: Kinds, tools: Sequence[Tool], phrases: Phrases, party: str)
         ids = [(a, phrases[t.name].deed == "read") for t in there for a in t.id_arguments if a not in OWN_KEYS]
         named = {a: kind_of_key(a, kinds)[0] for a, _ in ids}
         both = [a for a, n in named.items() if n == noun or (n in bare and {(a, True), (a, False)} <= {*ids})]
-        rest = [a for a, n in named.items() if not n and ((a, False) in ids or ids.count((a, True)) > 1)]
+        one = {a for t in there if not phrases[t.name].plural for a in t.id_arguments if [a] == [*properties(t)]}
+        rest = [a for a, n in named.items() if not n and ((a, False) in ids or ids.count((a, True)) > 1 or a in one)]
         rest.sort(key=lambda a: -sum(i[0] == a for i in ids))  # what most of them take
         plain = (a for t in reversed(own) for a in (*OWN_KEYS, f"{noun}_name") if a in properties(t))
         plain = (a for a in plain if a not in kinds[noun].fields)  # a policy that lists the name means another key

@@ -174,7 +174,8 @@ def _plain(name: str) -> str:
 def _identity(shelf: Shelf, party: str, record: Row, seed: int) -> dict[str, str]:
     """Return how the customer can be found: as their own record says, or the one that it is about where customers have none."""
     model = shelf.model
-    drawn = person_of(Draw(seed, model.now, model.locale, model.party or "customer", 0))
+    names = {role: str(v) for f, v in _flat(record) if (role := role_of(f)) in ("first_name", "last_name") and v}
+    drawn = person_of(Draw(seed, model.now, model.locale, model.party or "customer", 0), {} if model.party else names)
     own = shelf.records.get(model.party, {}).get(party, {}) if model.party else record
     wanted = {"name": "full_name", "email": "email", "phone": "phone", "date of birth": "dob", "zip": "zip"}
     found: dict[str, str] = {}

@@ -10,6 +10,7 @@ from typing import Any
 
 from whilesim.core.seeds import between, derive
 from whilesim.core.text import fold
+from whilesim.world.attributes import plural
 from whilesim.world.deeds import Deed, tells
 from whilesim.world.kinds import Field, Kind, Row, folded, is_number, kind_of_key, role_of
 from whilesim.world.model import WorldModel
@@ -192,7 +193,7 @@ def _children_of(model: WorldModel) -> dict[str, list[tuple[str, str, bool]]]:
     for child in model.kinds.values():
         if child.parent in model.kinds and child.key and not child.single:
             fields = model.kinds[child.parent].fields.values()
-            listed = next((f.name for f in fields if f.role == "links" and f.link == child.name), f"{child.name}s")
+            listed = next((f.name for f in fields if f.role == "links" and f.link == child.name), plural(child.name))
             whole = child.outbox or child.catalogue or child.name not in got
             found.setdefault(child.parent, []).append((listed, child.name, whole))
     return found

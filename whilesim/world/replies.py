@@ -11,6 +11,7 @@ from whilesim.core.jsontext import dumps
 from whilesim.core.text import shorten
 from whilesim.situations.schemas import validator
 from whilesim.situations.tools import Tool
+from whilesim.world.attributes import plural
 from whilesim.world.deeds import Deed
 from whilesim.world.fitting import allows, fit, quick_test
 from whilesim.world.kinds import A_CODE, MADE_UP, Kind, Row, describe_field, role_of
@@ -101,7 +102,7 @@ class Filler:
         first = value[0] if isinstance(value, list) and value else value
         found = first if isinstance(first, Mapping) else {}
         if not (shown := schema.get("properties")):
-            return {f"{self._deed.kind or 'result'}s": value} if isinstance(value, list) else dict(found)
+            return {plural(self._deed.kind or "result"): value} if isinstance(value, list) else dict(found)
         of = str(found.get(self._kind.key) or of) if of[:1] in ("", ".") else of  # a row of a list, or what is in one
         rest = {f: v for f, v in found.items() if f not in shown or f == self._kind.key} if found is value else {}
         now = {n: self._now(n, s, found if n in found else rest, value) for n, s in shown.items()}

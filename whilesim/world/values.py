@@ -15,12 +15,13 @@ from datetime import datetime, timedelta, timezone
 from functools import cache, lru_cache
 from importlib.metadata import distribution
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from whilesim.core.errors import InputError
 from whilesim.core.seeds import between, derive, pick
 from whilesim.core.templates import load_words
-from whilesim.core.text import fold
+from whilesim.core.text import fold, name_words
 from whilesim.world.fitting import allows, fit
 from whilesim.world.kinds import ORDERED, Field, Kind, happened, is_number, partners, role_of
 
@@ -78,16 +79,20 @@ def _rolls(draw: Draw, name: str) -> Callable[[int], int]:
     return roll
 
 
-def person_of(draw: Draw) -> dict[str, str]:
-    """Draw a person: names, ways to be reached and an address that belong together."""
-    return {**_identity(draw), **place_of(draw)}
+_NOBODY: Mapping[str, str] = MappingProxyType({})
 
 
-def _identity(draw: Draw) -> dict[str, str]:
+def person_of(draw: Draw, known: Mapping[str, str] = _NOBODY) -> dict[str, str]:
+    """Draw a person: names (but those known), ways to be reached and an address that belong together."""
+    return {**_identity(draw, known), **place_of(draw)}
+
+
+def _identity(draw: Draw, known: Mapping[str, str] = _NOBODY) -> dict[str, str]:
     lists, roll = locale_lists(draw.locale), _rolls(draw, "person")
     sex = ("female", "male")[roll(2)]
     surnames = lists["surnames"][sex] if isinstance(lists["surnames"], dict) else lists["surnames"]
     first, last = str(lists["names"][sex][roll(len(lists["names"][sex]))]), str(surnames[roll(len(surnames))])
+    first, last = known.get("first_name", first), known.get("last_name", last)
     handle = [p for name in (first, last) if (p := _plain(name))] or ["user"]
     number = 100 + roll(900)
     born = datetime(1950, 1, 1) + timedelta(days=roll(20_000))
@@ -321,7 +326,10 @@ def _words(told: Field, draw: Draw, person: Mapping[str, str]) -> str:
     words, at = load_words("world_values"), draw.at(told.name)
     if told.role in ("text", "title"):
         ware = draw.kind.split("/")[0] in ("product", "item", "service", "meal")
-        plain = "reasons" if "reason" in told.name else "descriptions" if ware else "sentences"
+        trouble = not {"problem", "issue", "fault", "symptoms"}.isdisjoint(name_words(told.name))
+        plain = (
+            "reasons" if "reason" in told.name else "troubles" if trouble else "descriptions" if ware else "sentences"
+        )
         return str(pick(words["titles" if told.role == "title" else plain], *draw.at("subject")))
     if told.role == "name" and draw.kind == "airport":
         return f"{words['airports'][_airports()[draw.index % len(_airports())]]} Airport"

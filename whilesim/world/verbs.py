@@ -79,7 +79,12 @@ def _verb_at(parts: list[str], table: dict[str, str], lists: Any) -> tuple[int, 
                 as_noun = word in lists["nouns_too"] and ((after and after[0] in lists["tail_nouns"]) or at > 0)
                 if not (size == 1 and as_noun) and not (at > 0 and word in lists["tail_nouns"]):
                     return at, size
-    return 0, int(len(parts) > 1 and parts[0] in load_words("policy_en")["verbs"])  # take_deposit, redirect_parcel
+    return 0, int(len(parts) > 1 and parts[0] in _other_verbs())  # take_deposit, redirect_parcel, refill_card
+
+
+@cache
+def _other_verbs() -> frozenset[str]:
+    return frozenset(load_words("policy_en")["verbs"]) | {*load_words("verbs")["write"].split()}
 
 
 def _verb_of_description(description: str, table: dict[str, str]) -> str:
