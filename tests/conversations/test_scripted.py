@@ -12,7 +12,7 @@ import pytest
 from whilesim.cards.cards import Card
 from whilesim.cards.facts import say_facts
 from whilesim.cards.personas import Persona
-from whilesim.chat.messages import Message, Trace
+from whilesim.chat.messages import Message, ToolCall, Trace
 from whilesim.conversations.arguments import Known
 from whilesim.conversations.intent import asks_person, open_toolbox
 from whilesim.conversations.players import Context
@@ -207,6 +207,8 @@ REASON = {"type": "string", "description": "The reason, should be either 'no lon
         ("order id: W1, email: a@b.co", "order_id", {}, "W1"),
         ("My order id is #W1984.", "order_id", {}, "#W1984"),
         ("It's about my order #W1984, please look.", "order_id", {}, "#W1984"),
+        ("Please cancel my booking G49LSJ.", "booking_ref", {}, "G49LSJ"),
+        ("Please cancel my booking, the reference is G49LSJ.", "reference", {}, "G49LSJ"),
         ("please look at #W1984 for me", "order_id", ORDER, "#W1984"),
         ("My user id is bee_suarez_466 and I'm in a hurry", "user_id", {}, "bee_suarez_466"),
         ("my user id isaiah_noel_237, please check it", "user_id", {}, "isaiah_noel_237"),
@@ -609,3 +611,52 @@ def test_what_is_corrected_takes_the_new_value_and_not_the_customers_own() -> No
     assert Known([], [], said, said[0]).fill(tools[0]) == ({"ticket_id": "TK-1234"}, ["name"])
     said.append("My name is Ann Low. The new name would be Joe Finn.")
     assert Known([], [], said, said[0]).fill(tools[0]) == ({"ticket_id": "TK-1234", "name": "Joe Finn"}, [])
+
+
+def test_what_the_customer_gave_before_is_no_text() -> None:
+    note = {"type": "string", "description": "What is wrong"}
+    tool = parse_tools([{"name": "report_fault", "parameters": {"type": "object", "properties": {"details": note}, "required": ["details"]}}])[0]  # fmt: skip
+    said = ["Please report a fault.", "As I said: my name is Ada Low. It makes a noise."]
+    talked = [
+        Message(role="user", content=said[0]),
+        Message(role="assistant", content="Could you give me the details?"),
+    ]
+    known = Known([*talked, Message(role="user", content=said[1])], [], said, said[0])
+    assert known.fill(tool)[0] == {"details": "It makes a noise"}
+
+
+CALLERS = parse_tools([
+    {"name": "find_reader", "description": "Find a reader.", "parameters": {"type": "object", "properties": {"card_number": {"type": "string"}}, "required": ["card_number"]}},
+    {"name": "schedule_callback", "description": "Have a librarian call back.", "parameters": {"type": "object", "properties": {"topic": {"type": "string"}}, "required": ["topic"]}},
+    {"name": "call_librarian", "description": "Hand the conversation over to a human librarian.", "parameters": {"type": "object", "properties": {"summary": {"type": "string"}}, "required": ["summary"]}},
+])  # fmt: skip
+
+
+@pytest.mark.parametrize(("topic", "again"), [("late fine", False), ("lost book", True)])
+def test_what_a_reply_lists_as_made_is_not_made_again(topic: str, again: bool) -> None:
+    asked = "Please schedule a callback. My card number is RC20188. The topic is late fine."
+    read = ToolCall(id="c1", name="find_reader", arguments='{"card_number": "RC20188"}')
+    shown = dumps({"card_number": "RC20188", "callbacks": [{"callback_id": "CB1", "topic": topic}]})
+    messages = [Message(role="user", content=asked), Message(role="assistant", tool_calls=(read,))]
+    step = next_step([*messages, Message(role="tool", content=shown, tool_call_id="c1")], CALLERS)
+    assert ("Shall I" in (step.content or "") or "go ahead" in (step.content or "")) is again
+    assert ("callback ID CB1" in (step.content or "")) is not again
+
+
+def test_a_look_up_that_is_denied_is_not_made_up_for_by_questions() -> None:
+    class Denied(Shelf):
+        def call(self, name: str, arguments: Any) -> str:
+            if name != "list_loans":
+                return super().call(name, arguments)
+            reply = '{"error": "Permission denied"}'
+            self.log.append(WorldCall(name=name, arguments=str(arguments), reply=reply, failed=True))
+            return reply
+
+    tools = parse_tools([
+        {"name": "list_loans", "description": "List the loans of a reader.", "parameters": {"type": "object", "properties": {"reader_id": {"type": "string"}}, "required": ["reader_id"]}},
+        GET_LOAN, {**GET_LOAN, "name": "renew_loan", "description": "Renew a loan."}, LIBRARY[-1].original,
+    ])  # fmt: skip
+    card = replace(CARD, facts={"reader id": "RD4471"}, opening="Can you renew my loan? My reader id is RD4471.")
+    trace = talk(Denied(), card, tools=tools)
+    assert called(trace)[-1] == "call_librarian"
+    assert sum("loan ID" in (m.content or "") for m in trace.messages if m.role == "assistant") == 1

@@ -18,13 +18,16 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, shorten, words
 from whilesim.situations.schemas import first_form
 from whilesim.situations.tools import Tool
+from whilesim.world.attributes import singular
 from whilesim.world.kinds import is_parameter, role_of
 
 _OF_RECORDS = ("money", "email", "phone", "full_name", "first_name", "last_name", "dob")
 """What a write takes from records as they are; any other value is the customer's to say."""
 _PLACES = ("street", "unit", "city", "state", "country", "zip")
 _NEW_PLACE = re.compile(r"\bnew (?:street|apartment|city|state|country|zip|address)")
-_BESIDE = re.compile(r"(?:my|the) [\w ]{2,30}? (?:is|are|would be) |you can reach me|i was born", re.I)
+_BESIDE = re.compile(
+    r"(?:[\w ']{4,25}: )?(?:my|the) [\w ]{2,30}? (?:is|are|would be) |you can reach me|i was born", re.I
+)
 _BY_SHAPE = ("email", "phone", "sum", "url")
 
 
@@ -343,7 +346,7 @@ def _key_fit(name: str, path: tuple[str, ...]) -> float:
 def _noun(name: str) -> list[str]:
     """Return what a key names: reservation_numbers, reservations and reservation_id are of a reservation."""
     light = ("id", "ids", "number", "numbers", "uuid", "code", "key", "list", "no")
-    return [p.removesuffix("s") for p in name_words(name) if p not in light]
+    return [singular(p) for p in name_words(name) if p not in light]
 
 
 def _number(value: Any, kind: str) -> int | float | None:

@@ -54,6 +54,8 @@ class ToldClause:
     handoff: bool
     on_wish: bool
     """Whether it hands off who wishes for a person."""
+    on_mention: bool
+    """Whether it hands off who mentions something: legal action, an injury."""
     told: str
     """What it is about and how it is said to the customer; empty where it cannot be."""
     stems: frozenset[str]
@@ -114,8 +116,9 @@ def read_rules(prompt: str) -> Rulebook:
         about = f'"{label[:-2]}"' if label else "this"
         themes = frozenset(name for name, cue in _CUES.items() if cue.search(text))
         said = _stems(words(_LOOKS["aside"].sub("", rule)))
-        on_wish = handoff and bool(_LOOKS["wish"].search(text))
-        rules.append(ToldClause(handoff, on_wish, f"{about}: {told}" if told and not copied else "", said, themes))
+        on_wish, on_mention = (handoff and bool(_LOOKS[look].search(text)) for look in ("wish", "mention"))
+        telling = f"{about}: {told}" if told and not copied else ""
+        rules.append(ToldClause(handoff, on_wish, on_mention, telling, said, themes))
     counts = Counter(w for rule in rules for w in rule.stems)
     worth = {w: (0.4 if w in stems("weak") else 1.0) * log(1 + len(rules) / n) for w, n in counts.items()}
     return Rulebook(rules, worth | {"": 0.7 * log(1 + len(rules))}, identifies)

@@ -31,7 +31,7 @@ _ELSEWHERE = re.compile(
 )
 """'on' before a date or a thing: no option."""
 _KEYS = frozenset({"id", "ids", "number", "numbers", "uuid", "code", "key", "ref", "reference"})
-_LIGHT = (_KEYS - {"uuid", "ref", "reference"}) | {"new", "old", "current", "no", "target", "on", "at"}
+_LIGHT = (_KEYS - {"uuid"}) | {"new", "old", "current", "no", "target", "on", "at"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _wanted(name: str, kind: str, told: str, options: tuple[str, ...], example: 
     if of and name == "name":
         return Wanted(name, "word", rf"{of.split()[0]}s?(?: is)? called", False, options)
     head = rf"{head}|{re.escape(of)}" if of else head
-    phrase = rf"(?:{'|'.join([head, *others])})(?:[\s_-](?:ids?|numbers?|codes?|no))?"
+    phrase = rf"(?:{'|'.join([head, *others])})(?:[\s_-](?:ids?|numbers?|codes?|no|refs?|references?))?"
     return Wanted(name, shape, phrase, parts[0] in ("new", "target"), options, _pattern_like(example))
 
 

@@ -205,6 +205,10 @@ class _Step:
         return sum(t.startswith(starts) for t in self.spoken)
 
     def _ask(self, tool: Tool, missing: Sequence[str]) -> Message:
+        answered = {r.call.name for r in self.known.read}
+        broken = [r for r in self.search.tried("read") if r.trouble != "not_found" and r.call.name not in answered]
+        if broken and self._times("ask"):  # the customer does not know it, and what would show it does not work
+            return self._failed(self.tools[broken[-1].call.name], broken[-1])
         if self._times("ask") >= 3:
             return self._cannot()
         schema = tool.parameters.get("properties", {})

@@ -7,7 +7,7 @@ wanted, or of the customer, whose records are found that way.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,14 +143,17 @@ class Search:
     def already(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """Say in which words what was read shows a write as done before it is made; empty where it does not."""
         key, nouns = target_key(tool, arguments), _nouns(tool)
-        # the plan of 'change plan'
-        named = {k for k in arguments if k != key and nouns & set(map(stem, name_words(k)))}
+        named = {
+            k for k in arguments if k != key and nouns & set(map(stem, name_words(k)))
+        }  # the plan of 'change plan'
         new = {k for k in arguments if not is_key(k) or name_words(k)[0] == "new" or k in named}
         verbs, after = split_name(tool)[0].split()[:1], load_words("world_verbs")["status"]
         done = [[*map(stem, w.split())] for v in verbs for w in (v, participle(v), after.get(v, v))]
         mine = arguments.get(key)
         bare = {k.removeprefix("new_"): arguments[k] for k in arguments if k in new and wanted(k, {}).shape != "text"}
         for result in (r for r in reversed(self.known.read) if self.effect(r) == "read"):
+            if made := _made(result.data, nouns, arguments):
+                return made
             whole = {k: v for path, v in leaves(result.data) for k in path[-1:]}
             about = key and (str(mine) in map(str, result.arguments.values()) or mine == whole.get(key))
             for name, value in whole.items() if about else ():
@@ -193,6 +196,17 @@ def facts_of(data: Any, request: str, known: Known) -> str:
     heard = set(words(request))
     first = sorted(seen, key=lambda k: -len(heard & set(words(k))))
     return ", ".join(f"{k} {seen[k]}" for k in first[:5])
+
+
+def _made(data: Any, nouns: Set[str], arguments: Mapping[str, Any]) -> str:
+    """Name the record that a write would make once more: one of the lists of a reply that holds the same values."""
+    for name, listed_rows in data.items() if isinstance(data, Mapping) else ():
+        about = isinstance(listed_rows, list) and nouns & set(map(stem, name_words(name)))
+        for row in rows(listed_rows) if about else ():
+            same = [k for k, v in arguments.items() if k in row and str(row[k]) == str(v)]
+            if not all(map(is_key, same)) and not any(k in row and k not in same for k in arguments):
+                return ", ".join(f"{plain(k)} {spoken(v, k)}" for k, v in list(row.items())[:2])
+    return ""
 
 
 def _nouns(tool: Tool) -> set[str]:
