@@ -17,7 +17,19 @@ from whilesim.situations.policy import Policy
 from whilesim.situations.schemas import first_form
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import Attribute, PolicyFacts, singular, snake
-from whilesim.world.kinds import WHO, Field, Kind, is_value, key_noun, match_kind, properties, role_of, walk_schemas
+from whilesim.world.kinds import (
+    OWN_KEYS,
+    WHO,
+    Field,
+    Kind,
+    is_value,
+    key_noun,
+    kind_of_key,
+    match_kind,
+    properties,
+    role_of,
+    walk_schemas,
+)
 from whilesim.world.spec import WorldSpec
 from whilesim.world.verbs import Phrase, Phrases
 
@@ -46,6 +58,32 @@ def read_kinds(tools: list[Tool], phrases: Phrases, facts: PolicyFacts, spec: Wo
             more = _spread(spread, facts.options.get(vocabulary, ()))
             kinds[name] = replace(kinds[name], fields={**kinds[name].fields, **more})
     return kinds, party
+
+
+def own_keys(kinds: Mapping[str, Kind], tools: Sequence[Tool], phrases: Phrases, party: str) -> dict[str, Kind]:
+    """Key a kind by the id argument that its own tools share, else by ``id``, ``key`` or ``name`` where they do.
+
+    A kind of which nothing is known but such an argument (the confirmation of a confirmation code) is no other kind.
+    """
+    done = dict(kinds)
+    keyed = {key_noun(a)[0] for t in tools for a in properties(t)}
+    about = {t.name: match_kind(phrases[t.name].nouns, kinds) for t in tools}
+    bare = {n for n, k in kinds.items() if not k.fields and n not in about.values() and n != party}
+    for noun in dict.fromkeys(n for n in about.values() if n and n not in keyed):
+        own = [t for t in tools if about[t.name] == noun]
+        there = [t for t in own if phrases[t.name].deed not in ("create", "send")]
+        ids = [(a, phrases[t.name].deed == "read") for t in there for a in t.id_arguments if a not in OWN_KEYS]
+        named = {a: kind_of_key(a, kinds)[0] for a, _ in ids}
+        both = [a for a, n in named.items() if n == noun or (n in bare and {(a, True), (a, False)} <= {*ids})]
+        one = {a for t in there if not phrases[t.name].plural for a in t.id_arguments if [a] == [*properties(t)]}
+        rest = [a for a, n in named.items() if not n and ((a, False) in ids or ids.count((a, True)) > 1 or a in one)]
+        rest.sort(key=lambda a: -sum(i[0] == a for i in ids))  # what most of them take
+        plain = (a for t in reversed(own) for a in (*OWN_KEYS, f"{noun}_name") if a in properties(t))
+        plain = (a for a in plain if a not in kinds[noun].fields)  # a policy that lists the name means another key
+        if key := next(iter((*both, *rest, *plain)), ""):
+            done[noun] = replace(kinds[noun], key=key)
+            done = {n: k for n, k in done.items() if n not in bare or n != named.get(key)}
+    return done
 
 
 def locale_of(tools: Iterable[Tool], policy: Policy | None) -> str:

@@ -13,11 +13,10 @@ from whilesim.core.text import name_words
 from whilesim.situations.policy import Policy
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, read_policy_facts
-from whilesim.world.deeds import Deed, Kinds, infer_deed, infer_own_deed, listed_statuses, tells
-from whilesim.world.discovery import locale_of, read_kinds
+from whilesim.world.deeds import Deed, infer_deed, infer_own_deed, listed_statuses, tells
+from whilesim.world.discovery import locale_of, own_keys, read_kinds
 from whilesim.world.kinds import (
     BUNDLES,
-    OWN_KEYS,
     WHO,
     Field,
     Kind,
@@ -26,7 +25,6 @@ from whilesim.world.kinds import (
     key_noun,
     kind_of_key,
     mappings,
-    match_kind,
     parts_of,
     properties,
     role_of,
@@ -34,7 +32,7 @@ from whilesim.world.kinds import (
 )
 from whilesim.world.model import WorldModel
 from whilesim.world.spec import WorldSpec
-from whilesim.world.verbs import Phrases, read_name
+from whilesim.world.verbs import read_name
 
 _NOW = datetime(2026, 3, 2, 10, 0)
 
@@ -53,7 +51,7 @@ def infer_world(
     facts = read_policy_facts(policy.text if policy else "")
     phrases = {t.name: read_name(t) for t in tools}
     kinds, party = read_kinds([t for t in tools if t.name in known], phrases, facts, spec)
-    kinds = {n: _settle(k, party, facts) for n, k in _own_keys(kinds, tools, phrases, party).items()}
+    kinds = {n: _settle(k, party, facts) for n, k in own_keys(kinds, tools, phrases, party).items()}
     kinds["session"] = Kind(name="session", key="", single=True, why="tools that name no record")
     deeds: dict[str, Deed] = {}
     for tool in sorted(tools, key=lambda t: (t.name in own, t.effect == "write")):  # reads show how writes spell it
@@ -94,32 +92,6 @@ def _told(tool: Tool, spec: WorldSpec) -> Tool:
     given = (spec.examples or {})[tool.name]
     paired = isinstance(given, list) and given and all(isinstance(p, (list, tuple)) and len(p) == 2 for p in given)
     return replace(tool, examples=(*([(p[0], p[1]) for p in given] if paired else [({}, given)]), *tool.examples))
-
-
-def _own_keys(kinds: Kinds, tools: Sequence[Tool], phrases: Phrases, party: str) -> dict[str, Kind]:
-    """Key a kind by the id argument that its own tools share, else by ``id``, ``key`` or ``name`` where they do.
-
-    A kind of which nothing is known but such an argument (the confirmation of a confirmation code) is no other kind.
-    """
-    done = dict(kinds)
-    keyed = {key_noun(a)[0] for t in tools for a in properties(t)}
-    about = {t.name: match_kind(phrases[t.name].nouns, kinds) for t in tools}
-    bare = {n for n, k in kinds.items() if not k.fields and n not in about.values() and n != party}
-    for noun in dict.fromkeys(n for n in about.values() if n and n not in keyed):
-        own = [t for t in tools if about[t.name] == noun]
-        there = [t for t in own if phrases[t.name].deed not in ("create", "send")]
-        ids = [(a, phrases[t.name].deed == "read") for t in there for a in t.id_arguments if a not in OWN_KEYS]
-        named = {a: kind_of_key(a, kinds)[0] for a, _ in ids}
-        both = [a for a, n in named.items() if n == noun or (n in bare and {(a, True), (a, False)} <= {*ids})]
-        one = {a for t in there if not phrases[t.name].plural for a in t.id_arguments if [a] == [*properties(t)]}
-        rest = [a for a, n in named.items() if not n and ((a, False) in ids or ids.count((a, True)) > 1 or a in one)]
-        rest.sort(key=lambda a: -sum(i[0] == a for i in ids))  # what most of them take
-        plain = (a for t in reversed(own) for a in (*OWN_KEYS, f"{noun}_name") if a in properties(t))
-        plain = (a for a in plain if a not in kinds[noun].fields)  # a policy that lists the name means another key
-        if key := next(iter((*both, *rest, *plain)), ""):
-            done[noun] = replace(kinds[noun], key=key)
-            done = {n: k for n, k in done.items() if n not in bare or n != named.get(key)}
-    return done
 
 
 def _settle(kind: Kind, party: str, facts: PolicyFacts) -> Kind:

@@ -15,7 +15,6 @@ from datetime import datetime, timedelta, timezone
 from functools import cache, lru_cache
 from importlib.metadata import distribution
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from whilesim.core.errors import InputError
@@ -79,20 +78,17 @@ def _rolls(draw: Draw, name: str) -> Callable[[int], int]:
     return roll
 
 
-_NOBODY: Mapping[str, str] = MappingProxyType({})
-
-
-def person_of(draw: Draw, known: Mapping[str, str] = _NOBODY) -> dict[str, str]:
+def person_of(draw: Draw, known: Mapping[str, str] | None = None) -> dict[str, str]:
     """Draw a person: names (but those known), ways to be reached and an address that belong together."""
     return {**_identity(draw, known), **place_of(draw)}
 
 
-def _identity(draw: Draw, known: Mapping[str, str] = _NOBODY) -> dict[str, str]:
+def _identity(draw: Draw, known: Mapping[str, str] | None = None) -> dict[str, str]:
     lists, roll = locale_lists(draw.locale), _rolls(draw, "person")
     sex = ("female", "male")[roll(2)]
     surnames = lists["surnames"][sex] if isinstance(lists["surnames"], dict) else lists["surnames"]
     first, last = str(lists["names"][sex][roll(len(lists["names"][sex]))]), str(surnames[roll(len(surnames))])
-    first, last = known.get("first_name", first), known.get("last_name", last)
+    first, last = {"first_name": first, "last_name": last, **(known or {})}.values()
     handle = [p for name in (first, last) if (p := _plain(name))] or ["user"]
     number = 100 + roll(900)
     born = datetime(1950, 1, 1) + timedelta(days=roll(20_000))
