@@ -21,6 +21,8 @@ from whilesim.world.mock import Focus
         ("send_certificate", "Send it.", "certificate", "my certificate", "send me a certificate"),
         ("list_for_sale", "List a ticket for sale.", "ticket", "my ticket T1", "list my ticket T1 for sale"),
         ("book_table", "Book a table.", "table", "my table", "book a table"),
+        ("order_new_card", "Order.", "card", "my card C1", "order a new card for my card C1"),
+        ("order_card", "Order.", "card", "my card C1", "order my card C1"),
         ("post_void", "Void a payment", "void", "my void", "void a payment"),
         ("take_deposit", "Charge a deposit to the card.", "owner", "my owner O1", "take the deposit for my owner O1"),
         ("resend_invoice", "E-mail an invoice again", "invoice", "my invoice I1", "resend my invoice I1"),

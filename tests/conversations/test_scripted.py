@@ -208,6 +208,8 @@ REASON = {"type": "string", "description": "The reason, should be either 'no lon
         ("My order id is #W1984.", "order_id", {}, "#W1984"),
         ("It's about my order #W1984, please look.", "order_id", {}, "#W1984"),
         ("Please cancel my booking G49LSJ.", "booking_ref", {}, "G49LSJ"),
+        ("The last four digits are 8963.", "card_last4", {}, "8963"),
+        ("The last four digits are 8963. My card id is CRD-05669.", "card_id", {}, "CRD-05669"),
         ("Please cancel my booking, the reference is G49LSJ.", "reference", {}, "G49LSJ"),
         ("please look at #W1984 for me", "order_id", ORDER, "#W1984"),
         ("My user id is bee_suarez_466 and I'm in a hurry", "user_id", {}, "bee_suarez_466"),
@@ -323,6 +325,7 @@ def test_one_date_that_was_said_does_not_fill_two_required_arguments(
         ("mark_deceased", "pet_id", ("mark pet P1 as deceased", "marked as deceased", "pet P1")),
         ("take_deposit", "owner_id", ("take the deposit for owner P1", "taken", "the deposit for owner P1")),
         ("cancel_order", "order_id", ("cancel order P1", "cancelled", "order P1")),
+        ("order_new_card", "card_id", ("order the new card for card P1", "ordered", "the new card for card P1")),
     ],
 )
 def test_a_deed_is_said_by_its_name(name: str, key: str, phrases: tuple[str, str, str]) -> None:

@@ -131,7 +131,11 @@ def test_where_only_members_are_known_they_are_the_customers() -> None:
 
 def test_a_number_by_which_alone_a_record_is_read_is_its_key() -> None:
     given = {"rx_number": {"type": "string", "description": "Prescription number, like RX482913"}, "note": TEXT}
-    told = {"get_recipe": "Get a recipe.", "refill_recipe": "Order a refill.", "request_renewal": "Send a renewal request."}
+    told = {
+        "get_recipe": "Get a recipe.",
+        "refill_recipe": "Order a refill.",
+        "request_renewal": "Send a renewal request.",
+    }
     shapes = {n: {a: given[a] for a in [*given][: 1 + (n != "get_recipe")]} for n in told}
     forms = {n: {"type": "object", "properties": s, "required": [*s]} for n, s in shapes.items()}
     raw = [{"name": n, "description": d, "parameters": forms[n]} for n, d in told.items()]
@@ -164,3 +168,37 @@ def test_records_are_listed_under_an_english_plural() -> None:
     world = MockWorld([find, move], None, {"tool": "find_patient"}, 1)
     known = {"full_name": world.focus.identity["name"], "date_of_birth": world.focus.identity["date of birth"]}
     assert "deliveries" in loads(world.call("find_patient", known))
+
+
+def test_a_holder_is_the_customer_and_knows_what_it_is_verified_by() -> None:
+    check = tool("verify_cardholder", "Check who asks.", card_last4="string", security_answer="string")
+    world = MockWorld([check, tool("get_card", card_id="string")], None, {"tool": "get_card"}, 3)
+    known = world.focus.identity
+    assert (world.model.party, world.model.kinds["card"].parent) == ("cardholder", "cardholder")
+    given = {"card_last4": known["last four digits"], "security_answer": known["security answer"]}
+    assert world.focus.id in loads(world.call("verify_cardholder", given))["cards"]
+    world.call("verify_cardholder", {**given, "security_answer": "no idea"})
+    assert world.log[-1].failed
+
+
+CLASSES = [
+    tool("find_member", email="string"),
+    tool("list_classes", "Classes on a day.", studio="string", date="string"),
+    tool("book_class", "Book a class for a member.", "write", member_id="string", class_id="string"),
+    tool("list_bookings", "Bookings of a member.", member_id="string"),
+    tool("cancel_booking", "Cancel a booking.", "write", booking_id="string"),
+]
+
+
+def test_what_everybody_can_book_is_nobodys_and_what_is_booked_is_the_customers() -> None:
+    world = MockWorld(CLASSES, None, {"tool": "book_class"}, 3)
+    kinds = world.model.kinds
+    assert kinds["class"].catalogue
+    assert (kinds["booking"].parent, "class_id" in kinds["booking"].fields) == ("member", True)
+    made = loads(world.call("book_class", dict(world.focus.arguments)))
+    assert made in loads(world.call("list_bookings", {"member_id": world.focus.arguments["member_id"]}))
+
+
+def test_what_is_listed_for_everybody_and_cancelled_is_somebodys() -> None:
+    tools = [*CLASSES[:2], tool("cancel_class", "Cancel.", "write", member_id="string", class_id="string")]
+    assert not MockWorld(tools, None, {"tool": "cancel_class"}, 3).model.kinds["class"].catalogue

@@ -71,6 +71,7 @@ def test_another_sentence_lists_no_attributes(said):
     "said",
     [
         "Today is Tuesday, 12 May 2026, 10:00.",
+        "The date is 12 May 2026, 10:00.",
         "Current date: 2026-05-12 10:00",
         "It is 2026-05-12 10:00.",
         "Today's date is May 12, 2026 at 10:00.",

@@ -79,6 +79,8 @@ def _written(tool: Tool, focus: Focus, verb: Sequence[str]) -> str:
         to_me = " me" if verb[0] in ("send", "issue", "give") else ""
         return f"{said}{to_me} {a_or_the(spoken.get(nouns, nouns))}".strip()
     at = next((i for i, w in enumerate(words) if _same(w, kind)), None)
+    if at and verb[0] in word_set("creates"):
+        return f"{said} {a_or_the(' '.join(words[: at + 1]))} for {focus.object}"
     rest = words if at is None else words[at + 1 :]
     rest = [spoken.get(w, w) for w in rest if not _same(w, kind)]
     if not rest or focus.object == "my request":

@@ -107,7 +107,8 @@ class Search:
         for tool in self.tools.values():
             required = tool.parameters.get("required", ()) if tool.effect == "read" else ()
             shapes = {"name" if _is_party(a) else wanted(a, {}).shape for a in required}
-            if shapes <= {*_PERSONAL, "zip", "date"} and shapes & set(_PERSONAL):
+            asks = split_name(tool)[0] in ("verify", "authenticate", "identify") and not any(map(is_key, required))
+            if (shapes <= {*_PERSONAL, "zip", "date"} and shapes & set(_PERSONAL)) or (required and asks):
                 found.append(tool)
         return found
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
 
-from whilesim.cards.speech import describes, listed
+from whilesim.cards.speech import describes, listed, word_set
 from whilesim.conversations.said import is_key, wanted
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
@@ -57,7 +57,7 @@ def deed_phrase(tool: Tool, arguments: Mapping[str, Any]) -> tuple[str, str, str
     thing = f"the {noun}" if noun else "your request"
     if named:
         last = noun.split()[-1:] or [""]
-        apart = kind and last[0].rstrip("s") not in kind
+        apart = kind and (last[0].rstrip("s") not in kind or (noun != kind and verb in word_set("creates")))
         thing = f"the {noun} for {kind} {arguments[named]}" if apart and noun else f"{noun or kind} {arguments[named]}"
     return f"{verb} {thing}", participle(verb), thing
 

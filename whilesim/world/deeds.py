@@ -258,7 +258,8 @@ def _creation(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
     arguments, noun = properties(tool), match_kind(phrase.nouns, kinds)
     plain = "_".join(n for n in phrase.nouns if n not in load_words("world_nouns")["never"])
     name = noun if noun and noun not in keys.values() else plain or phrase.verb or "entry"
-    name = f"{name}_booking" if name in kinds and kinds[name].catalogue else name
+    alike = (k for k in kinds if k.startswith(phrase.verb[:5]) and k not in (phrase.verb, name))  # a booking, of 'book'
+    name = next(alike, f"{name}_booking") if name in kinds and kinds[name].catalogue else name
     own = next((a for a in keys if keys[a] == name), "")
     owner = next((a for a in keys if keys[a] == party), "") or next((a for a in keys if name in kinds and a != own), "")
     kind = kinds.get(name) or Kind(name=name, key="")

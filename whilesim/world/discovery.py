@@ -86,6 +86,18 @@ def own_keys(kinds: Mapping[str, Kind], tools: Sequence[Tool], phrases: Phrases,
     return done
 
 
+def offered(kinds: Mapping[str, Kind], tools: Sequence[Tool], phrases: Phrases, party: str) -> set[str]:
+    """Return the kinds that are there for everybody: listed whoever asks, and only booked, joined or ordered by a customer."""
+    found: dict[str, set[str]] = {}
+    for tool in tools:
+        keys = {kind_of_key(a, kinds)[0] for a in properties(tool)} - {""}
+        about = match_kind(phrases[tool.name].nouns, kinds)
+        deed = phrases[tool.name].deed if party in keys or phrases[tool.name].deed != "create" else "other"
+        for name in keys - {party} if deed != "read" else {about} - {""}:
+            found.setdefault(name, set()).add("own" if deed == "read" and party in keys else deed)
+    return {n for n, deeds in found.items() if n != party and deeds == {"read", "create"}}
+
+
 def locale_of(tools: Iterable[Tool], policy: Policy | None) -> str:
     """Return the language of a policy; of an English one the country too, where money and words name one alone."""
     told = "\n".join([policy.text if policy else "", *(f"{t.description} {dict(t.parameters)}" for t in tools)])
@@ -137,7 +149,8 @@ def _party(tools: Sequence[Tool], phrases: Phrases, facts: PolicyFacts, names: I
         votes.update(dict.fromkeys(keyed, 3))
         votes.update(dict.fromkeys(nouns, 0 if keyed - {"", *nouns} else 1))  # who is put into a thing is not who asks
     votes.update(dict.fromkeys(facts.attributes, 3))
-    known = [noun for noun in load_words("world_nouns")["party"] if noun in names and noun in votes]
+    parties = (*load_words("world_nouns")["party"], *(n for n in votes if n.endswith("holder")))
+    known = [noun for noun in parties if noun in names and noun in votes]
     return max(known, key=votes.__getitem__, default="")
 
 
@@ -188,8 +201,10 @@ def proofs_of(tool: Tool, phrase: Phrase, kind: Kind, key: str = "") -> tuple[st
     whole = not {*phrase.nouns} - {*kind.name.split("_"), *EMPTY, "status"}
     if kind.catalogue or (writes and not (whole and phrase.deed in ("status", "delete"))):
         return ()
-    person = whole or key not in required or phrase.verb in ("verify", "authenticate", "identify")
+    shows = phrase.verb in ("verify", "authenticate", "identify")
+    person = whole or key not in required or shows
     roles = (*WHO["proof"], *(WHO["person"] if person else ()))
-    own = [a for a in (required if writes else schemas) if a != key and role_of(a) in roles]
+    asked = required if writes or shows else schemas
+    own = [a for a in asked if a != key and (role_of(a) in roles or (shows and whole))]
     other = {a for a in own if {*name_words(a)[:1]} & (ends - {"first", "last"}) or is_value(a, schemas.get(a, {}))}
     return tuple(a for a in own if a not in other) if key or any(role_of(a) != "zip" for a in own) else ()

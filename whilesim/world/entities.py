@@ -14,7 +14,7 @@ from whilesim.situations.policy import Policy
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import PolicyFacts, pattern, read_policy_facts
 from whilesim.world.deeds import Deed, infer_deed, infer_own_deed, listed_statuses, tells
-from whilesim.world.discovery import locale_of, own_keys, read_kinds
+from whilesim.world.discovery import locale_of, offered, own_keys, read_kinds
 from whilesim.world.kinds import (
     BUNDLES,
     WHO,
@@ -52,6 +52,7 @@ def infer_world(
     phrases = {t.name: read_name(t) for t in tools}
     kinds, party = read_kinds([t for t in tools if t.name in known], phrases, facts, spec)
     kinds = {n: _settle(k, party, facts) for n, k in own_keys(kinds, tools, phrases, party).items()}
+    kinds |= {n: replace(kinds[n], catalogue=True) for n in offered(kinds, tools, phrases, party)}
     kinds["session"] = Kind(name="session", key="", single=True, why="tools that name no record")
     deeds: dict[str, Deed] = {}
     for tool in sorted(tools, key=lambda t: (t.name in own, t.effect == "write")):  # reads show how writes spell it

@@ -25,7 +25,7 @@ from whilesim.world.records import rotate
 from whilesim.world.values import Draw, name_of, person_of
 
 _SPOKEN = {"dob": "date of birth", "zip": "zip code", "street": "street address", "unit": "apartment", "phone": "phone number",
-           "email": "email", "city": "city", "state": "state", "country": "country"}  # fmt: skip
+           "email": "email", "city": "city", "state": "state", "country": "country", "last4": "last four digits"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
