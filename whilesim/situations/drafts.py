@@ -305,7 +305,7 @@ class _Drafter:
 
 
 def _continues(said: Unit, before: Unit) -> bool:
-    """Say whether an order stands under the condition of the sentence before it: 'If gas is smelt, hand over. Do not ...'"""
+    """Whether an order stands under the condition of the sentence before it: 'If gas is smelt, hand over. Do not ...'."""
     return before.starts("if") and said.starts("continues") and not said.has("if")
 
 

@@ -19,11 +19,14 @@ from whilesim.world.fitting import allows, fit
 from whilesim.world.kinds import BUNDLES, Field, branches, describe_field, is_value, kind_of_key, other_ends, role_of
 from whilesim.world.lookups import Shelf, at_path, told_as
 from whilesim.world.records import agree, raise_totals, rotate
+from whilesim.world.targets import find_named, first_named
 from whilesim.world.values import ISO, Draw, name_of, person_of, set_apart, value_of
 from whilesim.world.verbs import read_name
 
 USUAL = ("overdue", "issued", "unpaid", "pending", "active", "open", "confirmed")
 _SETTLED = ("paid", "closed", "completed")
+_NAMED = ("email", "phone", "address", "word", "choice", "city", "zip", "country", "count", "date", "flag", "switch")
+"""Roles of the fields that somebody asks to have changed by name."""
 
 
 class Maker:
@@ -37,6 +40,10 @@ class Maker:
         self.schemas = self.model.arguments(deed.tool)
         self.required = first_form(dict(self.model.tools[deed.tool].parameters)).get("required") or ()
         self.made: dict[str, Any] = {}
+        self._makers = {
+            **dict.fromkeys(deed.lowers, self._due), **dict.fromkeys(deed.parts, self._row_part),
+            **dict.fromkeys((*deed.names, *deed.names.values()), self._named),
+        }  # fmt: skip
 
     def prepare(self) -> None:
         """Bring the record into a state in which the deed is allowed."""
@@ -64,15 +71,16 @@ class Maker:
         """Return all arguments of the one right call."""
         deed = self.deed
         by = {a.partition(".")[0] for a in (*deed.by, *deed.proofs)}
-        some = [a for a in self.schemas if a in by or a in deed.sets][:2]
+        some = [a for a in self.schemas if a in by or a in deed.written][:2]
         asked = [a for a in self.schemas if a in self.required] if self.required else some
         if deed.action in ("create", "change"):
             free = [a for a in self.schemas if a not in asked and a != deed.limit]
             chosen = [a for a in free if chance(0.3, self.seed, "optional", a)]
             empty = deed.action == "change" and not (deed.after or deed.fixed or deed.toggles or {*asked} - {deed.key})
             asked += chosen or (free and empty and [pick(free, self.seed, "one")]) or []  # to change nothing is no call
-        for name in asked:
+        for name in sorted(asked, key=lambda a: a != deed.moved):
             self.made[name] = self._argument(name)
+        self.made = {a: self.made[a] for a in asked}
         raise_totals(self.made)
         told = {a: describe_field(a, self.schemas[a], "") for a in self.made}
         target = {a: self.deed.sets.get(a, a) for a in self.made}
@@ -112,6 +120,8 @@ class Maker:
         if kind and name == deed.owner and not last:
             first = next(iter(self._own(kind)), "")
             return self.record.get(self.model.kinds[kind].key) or self.shelf.native(kind, first)
+        if make := self._makers.get(name):
+            return make(name)
         if kind and not told.inner:
             return self._linked(name, kind, many=many or told.type == "array")
         found = self.record.get(deed.checks.get(name, ""))
@@ -125,6 +135,51 @@ class Maker:
         if ways := branches(schema) if deed.reads else []:
             return self._way(name, ways) or self._new_value(told)
         return self._new_value(told) if found is None or isinstance(found, (list, dict)) else found
+
+    def _due(self, name: str) -> float:
+        """Return what is to be paid: all that is due, where that settles it, else a part; something is due."""
+        of = kind_of_key(self.deed.moved, self.model.kinds)[0] or self.deed.kind
+        key = str(self.made[self.deed.moved]) if self.deed.moved else self.key
+        kind, record, field = self.model.kinds[of], self.shelf.records[of].get(key, {}), self.deed.lowers[name]
+        if not record.get(field):
+            record[field] = value_of(kind.fields[field], self._draw(), {})
+            record |= {kind.status: kind.first_status(*USUAL)} if kind.status else {}
+        return float(round(record[field] / (1 if self.deed.after else 1 + derive(self.seed, name) % 3), 2))
+
+    def _named(self, name: str) -> Any:
+        """Choose a field for a call to name, or a new value that this field takes."""
+        assert self.kind
+        value, says = next(iter(self.deed.names.items()))
+        plain = [f for f, told in self.kind.fields.items() if told.role in _NAMED and f != self.kind.status]
+        options = describe_field(says, self.schemas[says], "").options
+        options = tuple(o for o in options if not getattr(self.kind.fields.get(o), "inner", ())) or options
+        field = str(pick(options or plain or ["name"], self.seed, "field"))
+        if name == says:
+            return field
+        target = find_named(self.kind, field)
+        told = self.kind.fields.get(target) or Field(name=target.split(".")[-1], role=role_of(target.split(".")[-1]))
+        drawn = self._other(told, at_path(self.record, target))
+        return drawn if allows(self.schemas[value], drawn) else str(drawn)
+
+    def _row_part(self, name: str) -> Any:
+        """Return a part of a row: what tells the one that is there from the others, else a new value."""
+        assert self.kind
+        told, deed = self.kind.fields[self.deed.rows], self.deed
+        part = next(i for i in told.inner if i.name == deed.parts[name])
+        rows = self.record.get(told.name) or ()
+        row = rows[derive(self.seed, "row") % len(rows)] if rows and deed.way != "add" else {}
+        if row and (deed.way == "remove" or name == first_named(told, deed.parts)):
+            return row.get(part.name)
+        schema = self.schemas[name]
+        return self._other(replace(part, schema=schema, type=str(schema.get("type", ""))), row.get(part.name))
+
+    def _other(self, told: Field, before: Any) -> Any:
+        """Draw a value of a field that differs from the present one."""
+        if told.options:
+            return pick([o for o in told.options if o != before] or told.options, self.seed, "option", told.name)
+        person = {} if told.role == "name" else person_of(self._draw(0))
+        values = [value_of(told, self._draw(attempt), person) for attempt in range(4)]
+        return not before if type(before) is bool else next((v for v in values if v != before), values[0])
 
     def _way(self, name: str, ways: list[Mapping[str, Any]]) -> dict[str, Any]:
         """Name the record in one of the ways that an object argument allows; empty where none can be filled from it."""

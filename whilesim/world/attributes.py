@@ -82,7 +82,7 @@ def read_policy_facts(text: str) -> PolicyFacts:
     spread, sections = [], _sections(re.sub(r"(?<=[.!])\s+(?=(?:Each|Every) )", "\n", text).splitlines())
     for heading, index, line, lines in ((h, n, line, body) for h, body in sections for n, line in enumerate(body)):
         if found := pattern("lead").match(line):
-            noun = "_".join([*snake(found["noun"]).split("_")[:-1], singular(snake(found["noun"]).split("_")[-1])])
+            noun = "_".join(map(singular, snake(found["noun"]).split("_")))  # as keys are read
             below = list(_bullets(lines, index + 1)) if line.rstrip(" *").endswith(":") else []
             if told := below or (noun not in attributes and _in_prose("\n".join([found["rest"], *lines[index + 1 :]]))):
                 attributes[noun] = tuple(a for bullet in told for a in _attributes(bullet))
@@ -156,7 +156,7 @@ def _in_prose(rest: str) -> list[str]:
 
 def _attributes(bullet: str) -> Iterator[Attribute]:
     outside, _, inside = bullet.replace("*", "").replace("`", "").strip(" .").partition("(")
-    inside = inside.partition(")")[0].strip()
+    inside = re.sub(r"\b(?:an?|the|number of)\s+", "", inside.partition(")")[0]).strip()
     name = pattern("tail").sub("", pattern("drop").sub("", re.split(r"[:;]|\. ", outside)[0].strip()))
     name = pattern("drop").sub("", name).strip()
     if not name or len(name.split()) > 5:

@@ -8,7 +8,7 @@ the vocabulary's spelling wins.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
@@ -20,16 +20,15 @@ from whilesim.world.attributes import PolicyFacts, pattern, plural, ruled_status
 from whilesim.world.discovery import EMPTY, proofs_of
 from whilesim.world.kinds import Kind, branches, is_parameter, is_value, kind_of_key, match_kind, properties, role_of
 from whilesim.world.spec import Action
+from whilesim.world.targets import amount_of, moves, nearest_field, read_row, read_targets
 from whilesim.world.verbs import Phrase
 
 Kinds = Mapping[str, Kind]
-Schemas = Mapping[str, Mapping[str, Any]]
 UNFOUND = "none of its arguments names the record that it changes"
 """Why a tool that should change a record is taken to make one."""
 _LISTED = re.compile(r"(?:\b(\w+) )?\bstatus(?:es)?:? ?\((?:one of |either )?([^()]+)\)", re.IGNORECASE)
 _OVER = ("cancelled", "canceled", "void", "voided", "deleted", "terminated", "withdrawn", "revoked")
 _NOT_YET = re.compile(r"\b(?:has|have|is|are)(?: not|n't) (?:yet )?(?:been )?(\w+)", re.IGNORECASE)
-_MONEY = ("money", "small")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +58,18 @@ class Deed:
     """Argument to the field it is written to."""
     adds: Mapping[str, str] = field(default_factory=dict)
     """Argument to the number it is added to."""
+    lowers: Mapping[str, str] = field(default_factory=dict)
+    """Argument to the balance that it lowers, and may not pass."""
+    moved: str = ""
+    """Argument that names the record whose balance a new one moves: the invoice that a payment is of."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Argument with a value to the argument that says which field it is written to."""
+    rows: str = ""
+    """List of which one row is changed."""
+    way: str = ""
+    """What becomes of the row: add, remove, change."""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """Argument to the part of the row."""
     checks: Mapping[str, str] = field(default_factory=dict)
     """Argument to the amount that it must equal, or for a refund not pass."""
     swaps: Mapping[str, str] = field(default_factory=dict)
@@ -83,6 +94,16 @@ class Deed:
     def writes(self) -> bool:
         """Whether it changes records."""
         return self.action in ("create", "change", "delete")
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The arguments that stand in the record afterwards."""
+        return (*self.sets, *self.parts, *self.names, *self.names.values())
+
+    @property
+    def piles(self) -> bool:
+        """Whether doing it twice does it twice."""
+        return bool(self.adds or self.way == "add" or (self.lowers and not self.after))
 
 
 def read_deed(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[str, str]) -> Deed:
@@ -215,9 +236,12 @@ def _target(tool: Tool, phrase: Phrase, party: str, keys: Mapping[str, str]) -> 
 
 def _write(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[str, str], facts: PolicyFacts) -> Deed:
     arguments, noun = properties(tool), match_kind(phrase.nouns, kinds)
-    if phrase.verb in load_words("world_verbs")["of_money"] and any(role_of(a) == "money" for a in arguments):
+    if phrase.verb in load_words("world_verbs")["of_money"]["goes"] and any(role_of(a) == "money" for a in arguments):
         phrase = replace(phrase, deed="update")  # money is withdrawn from a record, not the record
     key = _target(tool, phrase, party, keys)
+    for a in keys:
+        if read_row(phrase, kinds[keys[a]], {n: s for n, s in arguments.items() if n != a})[0]:
+            return _change(tool, phrase, kinds[keys[a]], "", facts, key=a, owner="")
     unnamed = bool(noun) and noun not in keys.values() and keys.get(key) == party and kinds[noun].key not in arguments
     if unnamed and phrase.deed in ("update", "delete"):
         return _change(tool, phrase, kinds[noun], "", facts, key="", owner=key)  # the customer's one cart
@@ -265,9 +289,14 @@ def _creation(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mappin
     kind = kinds.get(name) or Kind(name=name, key="")
     body = next((a for a, s in arguments.items() if s.get("type") == "object" and not s.get("properties")), "")
     sets = {a: kind.find(a) or a for a in arguments if a not in (owner, body) and role_of(a) != "sent"}
+    amount = amount_of(arguments)
+    others = sorted((a for a in keys if amount and a != own), key=lambda a: keys[a] == party)
+    found = ((a, *moves(phrase, kinds[keys[a]], tool.description)) for a in others)
+    moved, field, falls = next((m for m in found if m[1]), ("", "", False))
+    balance = {amount: field} if moved else {}
     return Deed(
         tool=tool.name, action="create", verb=phrase.verb, kind=name, key=own, owner=owner, sets=sets, body=body, after=after,
-        why=f"verb {phrase.verb!r} makes a {name}",
+        moved=moved, lowers=balance if falls else {}, adds={} if falls else balance, why=f"verb {phrase.verb!r} makes a {name}",
     )  # fmt: skip
 
 
@@ -276,7 +305,7 @@ def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFac
     proofs = proofs_of(tool, phrase, kind, key) if key else ()
     free = [a for a in arguments if a not in (key, owner, *proofs) and not is_parameter(a)]
     about = [n for n in phrase.nouns if n not in kind.name.split("_") and n not in ("pending", "mode")]
-    targets = _targets(phrase, kind, after, told, {a: arguments[a] for a in free}, about)
+    targets = read_targets(phrase, kind, after, told, {a: arguments[a] for a in free}, about)
     fixed: dict[str, Any] = dict.fromkeys(pattern("records").findall(tool.description), "@now")
     fixed |= {name: None for name in pattern("clears").findall(tool.description) if "_" in name}
     toggles = ""
@@ -288,7 +317,7 @@ def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFac
             fixed[name] = f"@{phrase.deed}"
     if kind.single and not key and after:
         fixed[f"{'_'.join(phrase.nouns) or 'session'}_status"], after = after, ""
-    if not (after or fixed or toggles or any(targets[way] for way in ("sets", "adds", "swaps"))):
+    if not (after or fixed or toggles or any(targets[w] for w in ("sets", "adds", "lowers", "swaps", "names", "rows"))):
         fixed[f"last_{phrase.verb}_at"] = "@now"
     sole = pattern("sole").search(tool.description)
     return Deed(
@@ -297,47 +326,6 @@ def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFac
         once=bool(pattern("once").search(told)), sole=spell(sole[2], kind) if sole else "", guessed=not key,
         why="the description or the policy says the status afterwards" if after and phrase.deed != "status" else f"verb {phrase.verb!r}",
     )  # fmt: skip
-
-
-def _targets(phrase: Phrase, kind: Kind, after: str, told: str, free: Schemas, about: Sequence[str]) -> dict[str, Any]:
-    """Return what each argument does: is written, is added, is checked, takes the place of list members."""
-    made: dict[str, dict[str, str]] = {"sets": {}, "adds": {}, "checks": {}, "swaps": {}}
-    sets, adds, checks, swaps = made.values()
-    for a, schema in free.items():
-        numeric = schema.get("type") in ("number", "integer")
-        own = kind.find(a) or kind.find("_".join(about) if name_words(a)[-1:] == list(about[-1:]) else "")
-        replaces = pattern("replaces").search(str(schema.get("description")))
-        if numeric and pattern("adds").search(told[:300]) and not replaces:
-            adds[a] = nearest_field(_summed(kind, a), [*about, phrase.verb, *name_words(a)]) or a
-        elif numeric and (after or phrase.deed == "status") and role_of(a) == "money":
-            due = own or nearest_field(_summed(kind, a), ["amount", "total", "price", "balance"])
-            (checks if due else sets)[a] = due or f"{phrase.verb}_{a}"
-        elif after and phrase.deed != "update" and not own:
-            sets[a] = f"{singular(phrase.verb)}_{a}"
-        else:
-            bare = len(free) == 1 and about and role_of(a) == "word" and a not in about and "_" not in a
-            sets[a] = own or ("_".join(about) if bare else a.removeprefix("new_"))
-    for a in [a for a in sets if phrase.deed == "update" and a.startswith("new_") and a[4:] in sets]:
-        noun = kind_of_key(a, {f.link: kind for f in kind.fields.values()})[0]
-        if listed := next((n for n, f in kind.fields.items() if noun and f.role == "links" and f.link == noun), ""):
-            swaps[a] = listed
-            del sets[a], sets[a[4:]]
-    return made
-
-
-def _summed(kind: Kind, argument: str) -> Kind:
-    """Return a kind with the fields alone that a number is added to, or compared with: money with money only."""
-    apart, numbers = () if role_of(argument) in _MONEY else _MONEY, ("count", "percent", *_MONEY)
-    kept = (f for f in kind.fields.values() if f.type in ("number", "integer") or (f.role in numbers and not f.type))
-    return replace(kind, fields={f.name: f for f in kept if f.role not in apart})
-
-
-def nearest_field(kind: Kind, about: Sequence[str]) -> str:
-    """Return the field that shares most words with a phrase; empty when none shares any."""
-    stems = {w[:5] for w in about if len(w) > 1}
-    plain = {f: name_words(f) for f in kind.fields if not kind.fields[f].link}
-    best = max(((len(stems & {w[:5] for w in ws}), -len(ws), f) for f, ws in plain.items()), default=(0, 0, ""))
-    return best[2] if best[0] else ""
 
 
 def status_after(tool: Tool, phrase: Phrase, kind: Kind | None, facts: PolicyFacts) -> str:
@@ -349,7 +337,7 @@ def status_after(tool: Tool, phrase: Phrase, kind: Kind | None, facts: PolicyFac
         return ""
     word: str = load_words("world_verbs")["status"][phrase.verb]
     options = kind.statuses if kind else ()
-    word_alike = (o for o in options if o.lower()[:5] == word[:5])
+    word_alike = (o for o in options if o.lower()[:5] == word[:5] or (word == "paid" and o.lower() == "settled"))
     verb_alike = (o for o in options if o.lower().startswith(phrase.verb[:4]))
     titled = bool(options) and all(o[:1].isupper() for o in options)
     spelled = word.title() if titled else word.replace(" ", "_") if any("_" in o for o in options) else word

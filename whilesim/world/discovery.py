@@ -42,7 +42,7 @@ def read_kinds(tools: list[Tool], phrases: Phrases, facts: PolicyFacts, spec: Wo
     method = any(k.startswith("payment_method") for k in (*facts.options, *facts.attributes))
     keys = _keys(tools, spec, method=method)
     aliases = {a: a if a in keys else next((k for k in keys if k == a.split("_")[-1]), a) for a in facts.attributes}
-    nouns = _nouns(tools, phrases, {*keys, *aliases})
+    nouns = _nouns(tools, phrases, facts, {*keys, *aliases})
     names = dict.fromkeys([*keys, *aliases.values(), *nouns, *(spec.entities or {})])
     party = _party(tools, phrases, facts, names)
     kinds = {}
@@ -122,9 +122,10 @@ def _keys(tools: Sequence[Tool], spec: WorldSpec, *, method: bool) -> dict[str, 
     return {n: (best[n], f"argument {n} in {sum(c.values())} tool(s)") for n, c in votes.items()}
 
 
-def _nouns(tools: Iterable[Tool], phrases: Phrases, known: set[str]) -> list[str]:
+def _nouns(tools: Iterable[Tool], phrases: Phrases, facts: PolicyFacts, known: set[str]) -> list[str]:
     """Objects of tool names that no key argument tells of: what is created, listed or searched."""
     never = set(load_words("world_nouns")["never"])
+    parts = {singular(a.name.split("_")[-1]) for told in facts.attributes.values() for a in told if a.each}
     found: list[str] = []
     for tool in tools:
         phrase = phrases[tool.name]
@@ -132,9 +133,13 @@ def _nouns(tools: Iterable[Tool], phrases: Phrases, known: set[str]) -> list[str
             continue
         noun = "_".join(n for n in phrase.nouns if n not in never)
         single = [k for k in properties(tool) if key_noun(k)[0] and not key_noun(k)[1]]
+        if single and not parts.isdisjoint(phrase.nouns):
+            continue  # a line of an order is no record of its own
         own = {"id", "key", "uuid", "code", "name"} & set(properties(tool))
         own = own or {a for a in tool.id_arguments if not key_noun(a)[0]}
-        own = own or {t.name for t in tools if t.effect != tool.effect and phrases[t.name].nouns[:1] == (noun,)}
+        short = any(noun in key_noun(k)[0].split("_") for k in single)  # the dues of a dues account are the account's
+        others = (t for t in tools if t.effect != tool.effect and not short)
+        own = own or {t.name for t in others if phrases[t.name].nouns[:1] == (noun,)}
         told = phrase.plural if phrase.deed == "read" else phrase.deed in ("create", "send")
         if noun and (told or own or not single):
             found.append(noun)

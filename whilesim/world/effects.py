@@ -15,23 +15,18 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import words as words_of
 from whilesim.world.attributes import pattern
 from whilesim.world.deeds import Deed
-from whilesim.world.kinds import BUNDLES, Kind, is_number, kind_of_key, walk_values, way_of
+from whilesim.world.kinds import BUNDLES, Kind, Row, is_number, kind_of_key, walk_values, way_of
 from whilesim.world.lookups import Shelf, at_path, put_at
-from whilesim.world.records import timetable
+from whilesim.world.records import recount, timetable
+from whilesim.world.rows import Refusal, change_rows, write_named
+from whilesim.world.targets import debt_of
 
+_PAID = ("paid", "settled", "paid off")
 _SUM = re.compile("expr|formula|sum|equation|input")
 _OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Mod: operator.mod,
     ast.FloorDiv: operator.floordiv, ast.USub: operator.neg, ast.UAdd: operator.pos,
 }  # fmt: skip
-
-
-class Refusal(Exception):  # noqa: N818  an answer of the world's, and no error
-    """Why a tool does not do it, in a problem of the error words and its values."""
-
-    def __init__(self, problem: str, **values: Any) -> None:
-        super().__init__(problem)
-        self.problem, self.values = problem, values
 
 
 class Effects:
@@ -187,6 +182,7 @@ class Effects:
         if above := self.model.kinds.get(kind.parent):
             owners = [self.shelf.party] if above.name == self.model.party else [*self.shelf.records[above.name]]
             owner = self.shelf.key(above.name, arguments.get(deed.owner or above.key, "")) or next(iter(owners), "")
+        self._move(deed, arguments)
         made = len(self.shelf.records[deed.kind]) + self.shelf.gone
         defaults = {a: s["default"] for a, s in self.model.arguments(deed.tool).items() if s.get("default") is not None}
         told = {t: source[a] for source in (defaults, arguments) for a, t in deed.sets.items() if a in source}
@@ -214,6 +210,38 @@ class Effects:
         self.changes.append(Change(call="", kind=deed.kind, id=key, field="", before=None, after=dict(record)))
         return self.shelf.view(deed.kind, key)
 
+    def _move(self, deed: Deed, arguments: Row) -> None:
+        """Move the balance of the record that a new one is of; more than is due is refused."""
+        of = kind_of_key(deed.moved, self.model.kinds)[0]
+        if key := self.shelf.key(of, arguments.get(deed.moved, "")):
+            record = self.shelf.records[of][key]
+            self._check_amounts(deed, record, arguments)
+            self._write(of, key, self._balance(deed, self.model.kinds[of], record, arguments))
+
+    def _balance(self, deed: Deed, kind: Kind, record: Row, arguments: Row) -> dict[str, Any]:
+        """Return the amounts of a record as a call moves them, and its status where all that was owed is paid."""
+        new: dict[str, Any] = {}
+        for argument, target in {**deed.adds, **deed.lowers}.items():
+            present, sign = found if is_number(found := record.get(target)) else 0, -1 if argument in deed.lowers else 1
+            more = arguments.get(argument, present if sign < 0 and deed.after else None)  # all of it
+            new |= {target: round(present + sign * more, 2)} if is_number(more) else {}
+        if deed.after.lower() in _PAID and not deed.lowers and (owed := debt_of(kind, record)[0]):
+            new[owed] = 0
+        if left := [new[t] for t in deed.lowers.values() if t in new]:
+            paid = next((o for o in kind.statuses if o.lower() in _PAID), "") if max(left) <= 0.004 else ""
+            new |= {kind.status: paid or record.get(kind.status)} if paid or (deed.after and max(left) > 0.004) else {}
+        return new
+
+    def _write(self, kind: str, key: str, new: Mapping[str, Any]) -> None:
+        record, seen = self.shelf.records[kind][key], len(self.changes)
+        for target, value in new.items():
+            before = at_path(record, target)
+            if before != value:
+                put_at(record, target, value)
+                self.changes.append(Change(call="", kind=kind, id=key, field=target, before=before, after=value))
+        if len(self.changes) > seen and "updated_at" in record:
+            record["updated_at"] = self._now()
+
     def _unsaid(self, deed: Deed, told: Mapping[str, Any]) -> set[str]:
         """Return the fields that a call could say and did not: they are not made up, but where a reply's schema requires them."""
         homes, asked = ({t.partition(".")[0] for t in targets} for targets in (told, deed.sets.values()))
@@ -233,13 +261,7 @@ class Effects:
         self._check_change(deed, key, arguments)
         record = self.shelf.records[deed.kind][key]
         new = self.outcome(deed, record, arguments)
-        for target, value in new.items():
-            before = at_path(record, target)
-            if before != value:
-                put_at(record, target, value)
-                self.changes.append(Change(call="", kind=deed.kind, id=key, field=target, before=before, after=value))
-        if self.changes and "updated_at" in record:
-            record["updated_at"] = self._now()
+        self._write(deed.kind, key, new)
         if deed.once:
             self.done.add((deed.tool, key))
         return {f: record.get(f) for f in new} if deed.kind == "session" else self.shelf.view(deed.kind, key)
@@ -263,13 +285,14 @@ class Effects:
         self._check_amounts(deed, record, arguments)
 
     def _check_amounts(self, deed: Deed, record: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
-        for argument in (*deed.checks, *deed.adds):
-            given, due = arguments.get(argument), record.get(deed.checks.get(argument, ""))
+        limits = {**deed.checks, **deed.lowers}
+        for argument in (*limits, *deed.adds):
+            given, due = arguments.get(argument), record.get(limits.get(argument, ""))
             if is_number(given) and given <= 0:
                 raise self._refusal("positive", deed, given)
-            part = "refund" in deed.verb
+            part = "refund" in deed.verb or argument in deed.lowers
             if is_number(given) and is_number(due) and (given - due if part else abs(given - due)) > 0.005:
-                field = deed.checks[argument].replace("_", " ")
+                field = limits[argument].replace("_", " ")
                 raise self._refusal("excess" if part else "amount", deed, given, field=field, expected=due)
 
     def outcome(self, deed: Deed, record: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -285,10 +308,9 @@ class Effects:
                 new[base] = _listed(list(new.get(base, record.get(base)) or ()), value, way)
             elif argument in arguments:
                 new[target] = value
-        for argument, target in deed.adds.items():
-            if is_number(arguments.get(argument)):
-                present = record.get(target)
-                new[target] = round((present if is_number(present) else 0) + arguments[argument], 2)
+        if deed.rows:
+            new[deed.rows] = change_rows(self.shelf, deed, record, arguments)
+        new |= write_named(deed, kind, record, arguments)
         for argument, target in deed.swaps.items():
             now = dict(zip(arguments.get(argument[4:]) or (), arguments.get(argument) or (), strict=False))
             new[target] = [now.pop(k, k) for k in record.get(target) or ()]
@@ -300,7 +322,8 @@ class Effects:
             new[deed.toggles] = off if record.get(deed.toggles) == on else on
         if deed.after:
             new[kind.status or "status"] = deed.after
-        return new
+        new |= self._balance(deed, kind, record, arguments)
+        return {**new, **recount(kind, record, new)}
 
     def _now(self) -> str:
         return f"{self.model.now + timedelta(minutes=self._minutes):%Y-%m-%d %H:%M:%S}"

@@ -32,6 +32,7 @@ from whilesim.world.kinds import (
 )
 from whilesim.world.model import WorldModel
 from whilesim.world.spec import WorldSpec
+from whilesim.world.targets import grown
 from whilesim.world.verbs import read_name
 
 _NOW = datetime(2026, 3, 2, 10, 0)
@@ -137,8 +138,9 @@ def _grow(kinds: dict[str, Kind], deed: Deed, tool: Tool, party: str) -> dict[st
 
 def _asked(kind: Kind, deed: Deed, given: Mapping[str, Field]) -> Kind:
     """Add what a deed's arguments write, then what they search by."""
-    fields = dict(kind.fields)
-    for target, new in {t: given[a] for a, t in {**deed.sets, **deed.adds}.items() if a in given}.items():
+    fields = {**kind.fields, **grown(deed.names, given, kind)}
+    moved = {} if deed.moved else {**deed.adds, **deed.lowers}
+    for target, new in {t: given[a] for a, t in {**deed.sets, **moved}.items() if a in given}.items():
         home = target.partition(".")[0]  # an argument's own name may hold a dot
         if home in fields and (home != target or fields[home].is_address):
             fields = _with_part(fields, target, new)
@@ -358,6 +360,8 @@ def _spec_deed(deed: Deed, spec: WorldSpec) -> Deed:
     told, words = (spec.tools or {}).get(deed.tool, {}), {"entity": "kind", "post": "after"}
     changes = {words.get(w, w): told[w] for w in ("action", "entity", "post", "sets") if w in told}
     changes |= {"before": tuple(map(str, told["pre"]))} if "pre" in told else {}
+    if changes.get("kind", deed.kind) != deed.kind or {*deed.names} & {*changes.get("sets", ())}:
+        changes |= {"rows": "", "way": "", "parts": {}, "names": {}, "lowers": {}, "moved": ""}  # of another record
     return replace(deed, **changes, why="as the spec says", guessed=False) if changes else deed
 
 

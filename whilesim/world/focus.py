@@ -18,10 +18,11 @@ from whilesim.core.text import name_words
 from whilesim.world.arguments import USUAL, Maker
 from whilesim.world.dates import add_note
 from whilesim.world.deeds import Deed
-from whilesim.world.effects import Effects, Refusal
+from whilesim.world.effects import Effects
 from whilesim.world.kinds import BUNDLES, TELLING, WHO, Row, is_value, kind_of_key, role_of
 from whilesim.world.lookups import Shelf, told_as
 from whilesim.world.records import rotate
+from whilesim.world.rows import Refusal
 from whilesim.world.values import Draw, name_of, person_of
 
 _SPOKEN = {"dob": "date of birth", "zip": "zip code", "street": "street address", "unit": "apartment", "phone": "phone number",
@@ -117,12 +118,14 @@ def _facts(shelf: Shelf, deed: Deed, key: str, party: str, arguments: Mapping[st
     """Say in plain words what the customer knows: the call's arguments, who they are, what it is about."""
     facts: dict[str, str] = {}
     model = shelf.model
-    for name, value in arguments.items() if deed.action not in ("handoff", "answer") else ():
+    spoken = {a: v for a, v in arguments.items() if a not in deed.names.values()}  # 'my new phone', no field 'phone'
+    for name, value in spoken.items() if deed.action not in ("handoff", "answer") else ():
         kind, many = kind_of_key(name, model.kinds)
         if name == deed.key and deed.kind and value not in (None, ""):
             facts[_key_fact(deed)] = str(value)
         elif value not in (None, "", []) and not (kind and kind == model.party and not is_value(name, {})):
-            written = deed.action == "change" and name in deed.sets and not deed.after
+            written = deed.action == "change" and name in (*deed.sets, *deed.names) and not deed.after
+            name = str(arguments.get(deed.names.get(name, ""), name))
             new = "new " if written and name_words(name)[:1] != ["new"] and role_of(name) != "text" else ""
             parts = _parts(name, value, bare=name in BUNDLES or deed.reads)
             facts |= {f"{new}{part}": _say(inner) for part, inner in parts}

@@ -267,6 +267,7 @@ def role_of(name: str) -> str:
     roles = load_words("world_nouns")["roles"]
     plain = unicodedata.normalize("NFKD", name.translate({ord("ß"): "ss", ord("ı"): "i"}))
     parts = name_words("".join(c for c in plain if not unicodedata.combining(c)))
+    parts = parts[: parts.index("per")] if "per" in parts[1:] else parts  # a price per unit is a price
     lasts = (parts[-1], singular(parts[-1])) if parts else ()
     ends = ([*parts[-n:-1], last] for n in range(min(4, len(parts)), 0, -1) for last in lasts)
     if found := next((str(role) for end in ends for role, names in roles.items() if "_".join(end) in names), ""):

@@ -22,7 +22,7 @@ from whilesim.situations.axes import Situation
 from whilesim.situations.policy import Policy, parse_policy
 from whilesim.situations.tools import Tool, parse_tools
 from whilesim.world.deeds import Deed
-from whilesim.world.effects import Effects, Refusal
+from whilesim.world.effects import Effects
 from whilesim.world.entities import infer_world
 from whilesim.world.focus import Focus, build_focus
 from whilesim.world.kinds import is_number
@@ -30,6 +30,7 @@ from whilesim.world.lookups import Shelf
 from whilesim.world.model import WorldModel
 from whilesim.world.records import build_records
 from whilesim.world.replies import check_of, shape_reply
+from whilesim.world.rows import Refusal
 from whilesim.world.spec import WorldSpec
 
 __all__ = ["Focus", "MockWorld", "World", "WorldCall"]

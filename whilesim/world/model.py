@@ -58,7 +58,7 @@ class WorldModel:
             return deed.action != "change"
         if state == "already_acted_on":
             again = deed.action != "create" or self.listable(deed.kind)
-            return bool(deed.adds) or not (deed.writes and again)
+            return deed.piles or not (deed.writes and again)
         told = any(f.role in TELLING or (f.role == "links" and f.link != kind.name) for f in kind.fields.values())
         apart = told and deed.key and self.listable(deed.kind) and deed.action in ("get", "change", "delete")
         return state == "duplicate" and not apart

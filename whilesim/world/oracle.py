@@ -147,7 +147,7 @@ def _of_world(values: Mapping[str, str], focus: Focus, world: WorldModel, agents
             handoff_wanted=True if handoff and not shown else None,
             why=_why("shown" if shown else "broken", " and hands over" if handoff else "", how),
         )  # fmt: skip
-    if unsure and (deed.action == "create" or deed.adds):
+    if unsure and (deed.action == "create" or deed.piles):
         return replace(right, ends=_ends("resolved", handed, "honest_failure"), why=_why("unsure"))
     right = replace(right, must_call=(called,))
     if condition == "stale":
@@ -169,7 +169,7 @@ def _done_already(
     lists = any(d.kind == deed.kind and d.action in ("list", "find") and d.owner == deed.owner for d in agents)
     listed = lists or any(d.action == "get" and deed.owner and d.key == deed.owner for d in agents)  # names its own
     given, seen = focus.arguments, any(d.reads and d.kind == deed.kind for d in agents)
-    new = {} if deed.after or creates else {a: given[a] for a in deed.sets if a in given}  # the very same values
+    new = {} if deed.after or creates else {a: given[a] for a in deed.written if a in given}  # the very same values
     copies = creates and deed.verb in _WORDS["copied"] and not any(role_of(a) == "money" for a in given)
     once = (listed and not copies) if creates else (deed.after or (new and seen)) and call.arguments
     again = (CallRule(name=call.name, arguments={**call.arguments, **new}),) if once else ()
@@ -199,7 +199,7 @@ def _forbidden(deed: Deed, focus: Focus, agents: Sequence[Deed]) -> tuple[CallRu
     key = focus.arguments.get(deed.key, focus.id)
     writes = [d for d in agents if d.action in ("change", "delete") and d.kind == deed.kind and d.key]
     rules = [CallRule(name=d.tool, other_than={d.key: key}) for d in writes if key and deed.kind]
-    if deed.action == "create" or deed.adds:
+    if deed.action == "create" or deed.piles:
         rules.append(CallRule(name=focus.tool, at_most=1))
     return tuple(rules)
 

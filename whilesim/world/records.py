@@ -20,11 +20,13 @@ from whilesim.world.attributes import singular
 from whilesim.world.dates import be_of_a_day, date_record, follow_status, may_lack, moment_of, tense_of
 from whilesim.world.kinds import Field, Kind, Row, is_number, kind_of_key, other_ends, partners, way_of
 from whilesim.world.model import WorldModel
+from whilesim.world.targets import MONEY, debt_of
 from whilesim.world.values import ISO, PERSONAL, Draw, fitted, key_of, name_of, person_of, price_of, set_apart, value_of
 
 _OF_PERSONS = (*PERSONAL, "address", "street", "city", "zip", "unit", "state", "country")
 T = TypeVar("T")
 _EMPTY: Row = MappingProxyType({})
+_OVER = ("paid", "settled", "closed", "void", "voided", "refunded", "cancelled", "written off")
 _MANY = 30
 """Kinds of record in a world from which on it holds fewer of each."""
 
@@ -300,17 +302,43 @@ def add_up(kind: Kind, record: Record, bought: float | None = None) -> None:
         parts = record.get(told.name)
         if told.role == "items" and isinstance(parts, list):
             amounts = [_amount(told, row) for row in parts if isinstance(row, dict)]
+            _count_up(kind, told, [row for row in parts if isinstance(row, dict)], record)
             bought = sum(amounts) if any(amounts) else bought
         elif told.inner and not told.link and isinstance(parts, dict) and all(map(is_number, parts.values())):
             if total:
                 bought = _signed(parts)
             elif told.inner[0].role == "money":  # the better class costs more
                 record[told.name] = dict(zip(parts, sorted(parts.values()), strict=True))
-    if bought is None:
-        return
-    sums = {base: bought, total: _signed({"": bought, **extra})}
+    sums = {} if bought is None else {base: bought, total: _signed({"": bought, **extra})}
     for told in (f for f in money if f.name in sums):
         record[told.name] = round(sums[told.name], None if told.type == "integer" else 2)
+    owed, whole = debt_of(kind, record)
+    if owed:
+        status = str(record.get(kind.status, "")).lower()
+        left = record[whole] if status else min(record[owed], record[whole])
+        record[owed] = 0 if status in _OVER else round(left / 2, 2) if "part" in status else left
+
+
+def recount(kind: Kind, record: Row, new: Row) -> Record:
+    """Return the totals of a record as a change of its lines leaves them; what else is in a total stays in it."""
+    lists = [f.name for f in kind.fields.values() if f.role == "items" and f.name in new]
+    old, now = copied(dict(record)), copied({**record, **new})
+    for each in (old, now) if lists else ():
+        add_up(kind, each)
+    moved = ((f, now[f] - old[f]) for f in record if f not in new and is_number(record[f]) and is_number(now[f]))
+    return {f: now[f] for f in lists} | {f: round(record[f] + more, 2) for f, more in moved if more}
+
+
+def _count_up(kind: Kind, told: Field, rows: Sequence[Row], record: Record) -> None:
+    """Let what counts the lines of a record, or adds up a number that each has, say what they say."""
+    stems = {f: frozenset(map(singular, name_words(f))) for f in (*kind.fields, *(i.name for i in told.inner))}
+    parts = {stems[i.name] - {"count"}: i.name for i in told.inner if i.role not in MONEY}
+    for name in [f for f in kind.fields if is_number(record.get(f)) and {"total", "overall", "count"} & stems[f]]:
+        said = stems[name] - {"total", "overall", "count", "of"}
+        if numbers := [row[parts[said]] for row in rows if said and said in parts and is_number(row.get(parts[said]))]:
+            record[name] = round(sum(numbers), 2)
+        elif said == {singular(told.name.split("_")[-1])}:
+            record[name] = len(rows)
 
 
 def _says(name: str, what: str) -> bool:
@@ -328,7 +356,8 @@ def _amount(told: Field, row: Record) -> float:
     price = next((n for n in money if "price" in n), "")
     if not price:
         return float(row[money[0]]) if money else 0
-    many = next((row[i.name] for i in told.inner if _says(i.name, "many") and is_number(row.get(i.name))), 1)
+    counts = (i.name for i in told.inner if i.role not in MONEY and _says(i.name, "many"))
+    many = next((row[n] for n in counts if is_number(row.get(n))), 1)
     row |= {n: round(row[price] * many, 2) for n in money if "total" in n}
     return float(row[price] * many)
 

@@ -212,7 +212,10 @@ def value_of(told: Field, draw: Draw, person: Mapping[str, str]) -> Any:
         people = any(i.role in PERSONAL for i in told.inner)
         whole = person_of if people and any(i.role not in PERSONAL for i in told.inner) else _identity
         persons = [whole(row) if people else {} for row in rows]
-        return [_parts_of(told, row, p) for row, p in zip(rows, persons, strict=True)]
+        found = [_parts_of(told, row, p) for row, p in zip(rows, persons, strict=True)]
+        name = next((i.name for i in told.inner if i.role in ("word", "name")), "")
+        once = {str(row[name] if name else n): row for n, row in enumerate(found)}
+        return list(once.values()) if len(once) >= least else found  # each thing once
     return fitted(_plain_value(told, draw, person), told, draw)
 
 
