@@ -16,11 +16,12 @@ from whilesim.chat.messages import Message, ToolCall, Trace
 from whilesim.conversations.arguments import Known
 from whilesim.conversations.intent import asks_person, open_toolbox
 from whilesim.conversations.players import Context
-from whilesim.conversations.reading import read_reply
+from whilesim.conversations.reading import read_reply, read_results
 from whilesim.conversations.rollout import Case, Stage, play
 from whilesim.conversations.said import mend, option_said, slips_of, value_said, wanted
 from whilesim.conversations.scripted import FAULTS, ScriptedAgent
 from whilesim.conversations.scripted_customer import _LOOKS, ScriptedCustomer
+from whilesim.conversations.searching import Search
 from whilesim.conversations.wording import asked_for, deed_phrase, participle, plain, spoken
 from whilesim.core.jsontext import dumps, loads
 from whilesim.core.templates import load_words
@@ -663,3 +664,48 @@ def test_a_look_up_that_is_denied_is_not_made_up_for_by_questions() -> None:
     trace = talk(Denied(), card, tools=tools)
     assert called(trace)[-1] == "call_librarian"
     assert sum("loan ID" in (m.content or "") for m in trace.messages if m.role == "assistant") == 1
+
+
+FIELD = parse_tools([{"name": "update_owner_field", "description": "Update one field of an owner.", "parameters": {"type": "object", "properties": {"owner_id": {"type": "string"}, "field": {"type": "string", "enum": ["email", "phone", "vet", "size"]}, "new_value": {"type": "string"}}, "required": ["owner_id", "field", "new_value"]}}])  # fmt: skip
+
+
+def test_a_field_and_its_new_value_are_two_arguments_that_a_customer_says_as_one() -> None:
+    told = ["Please update my record. My email is ada@example.com.", "My new phone is 555-101-2020."]
+    found, missing = Known([], [], told, told[0]).fill(FIELD[0])
+    assert (found["field"], found["new_value"], missing) == ("phone", "555-101-2020", ["owner_id"])
+    own = Known([], [], ["My phone is 555-101-2020. My new size would be large."], "").fill(FIELD[0])[0]
+    assert (own["field"], own["new_value"]) == ("size", "large")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "done"),
+    [
+        ("update_owner_field", {"field": "vet", "new_value": "Dr. Low"}, True),
+        ("update_owner_field", {"field": "vet", "new_value": "Dr. High"}, False),
+        ("remove_owner_dog", {"dog": "Rex"}, False),
+        ("change_owner_dog", {"dog": "Rex", "new_age": 4}, True),
+        ("change_owner_dog", {"dog": "Ida", "new_age": 4}, False),
+    ],
+)
+def test_what_a_record_says_already_is_done_but_for_what_is_to_be_taken_out_of_it(
+    name: str, given: dict[str, Any], done: bool
+) -> None:
+    kind = {str: "string", int: "integer"}
+    read, write = ({"name": n, "description": "", "parameters": {"type": "object", "properties": {"owner_id": {"type": "string"}, **{k: {"type": kind[type(v)]} for k, v in more.items()}}, "required": ["owner_id", *more]}} for n, more in (("get_owner", {}), (name, given)))  # fmt: skip
+    tools = parse_tools([read, write])
+    shown = dumps({"owner_id": "O77", "vet": "Dr. Low", "dogs": [{"dog": "Rex", "age": 4}, {"dog": "Ida", "age": 9}], "dog": "Rex"})  # fmt: skip
+    call = ToolCall(id="c1", name="get_owner", arguments='{"owner_id": "O77"}')
+    messages = [Message(role="user", content="Owner O77, please."), Message(role="assistant", tool_calls=(call,)), Message(role="tool", tool_call_id="c1", content=shown)]  # fmt: skip
+    known = Known(messages, read_results(messages), ["Owner O77, please."], "")
+    found = Search({t.name: t for t in tools}, known).already(tools[1], {"owner_id": "O77", **given})
+    assert bool(found) is done
+
+
+def test_a_queue_is_the_one_spoken_of_else_a_general_one_else_not_always_the_first() -> None:
+    def chosen(options: list[str], said: str) -> str:
+        (person,) = parse_tools([{"name": "transfer_to_human", "description": "Hand over.", "parameters": {"type": "object", "properties": {"queue": {"type": "string", "enum": options}}, "required": ["queue"]}}])  # fmt: skip
+        return str(Known([], [], [said], said).fill(person)[0]["queue"])
+
+    assert chosen(["billing", "technical", "general"], "My billing address is wrong.") == "billing"
+    assert chosen(["billing", "technical", "general"], "I would like a word.") == "general"
+    assert len({chosen(["billing", "technical", "sales"], f"I am cross, {n} times.") for n in range(9)}) > 1

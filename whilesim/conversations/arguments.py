@@ -14,12 +14,14 @@ from whilesim.chat.messages import Message
 from whilesim.conversations.reading import Result, asks_go_ahead, leaves
 from whilesim.conversations.said import Wanted, is_key, option_said, tokens_in, value_said, values_said, wanted
 from whilesim.conversations.wording import plain, split_name, target_key
+from whilesim.core.seeds import derive, shuffled
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, shorten, words
 from whilesim.situations.schemas import first_form
 from whilesim.situations.tools import Tool
 from whilesim.world.attributes import singular
 from whilesim.world.kinds import is_parameter, role_of
+from whilesim.world.targets import named_field
 
 _OF_RECORDS = ("money", "email", "phone", "full_name", "first_name", "last_name", "dob")
 """What a write takes from records as they are; any other value is the customer's to say."""
@@ -28,6 +30,7 @@ _NEW_PLACE = re.compile(r"\bnew (?:street|apartment|city|state|country|zip|addre
 _BESIDE = re.compile(
     r"(?:[\w ']{4,25}: )?(?:my|the) [\w ]{2,30}? (?:is|are|would be) |you can reach me|i was born", re.I
 )
+_GENERAL = {stem(w) for w in ("general", "other", "support", "default", "customer", "service")}
 _BY_SHAPE = ("email", "phone", "sum", "url")
 
 
@@ -72,7 +75,7 @@ class Known:
             twice = isinstance(value, str) and value in found.values()  # one date that was said is not two
             if value is not None and (name in wants or (self.was_said(value) and not twice)):
                 found[name] = value
-        found = self._apart(found, schema.get("properties", {}))
+        found = self._apart(found, schema.get("properties", {})) | self._named(schema.get("properties", {}))
         for name in [n for n in found if n.startswith("new_") and found.get(n[4:]) == found[n]]:
             del found[name]  # nobody exchanges a thing for itself
         if tool.effect == "handoff":  # what a person is told is the request itself
@@ -89,10 +92,26 @@ class Known:
             wants = keys[:1]  # everybody's records are nobody's answer
         return found, [name for name in wants if name not in found]
 
+    def _named(self, parts: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a field and its new value, where a tool takes them as two arguments: 'my new phone is ...'."""
+        for value, says in named_field(parts).items():
+            flag, read = (
+                parts[value].get("type") == "boolean",
+                (k for r in self.read for row in rows(r.data) for k in row),
+            )
+            for name in parts[says].get("enum") or dict.fromkeys(read):
+                want = wanted(f"new_{name}", {})
+                named = re.search(rf"\b{'' if flag else 'new '}{want.phrase}", self.heard) and not is_key(name)
+                ways = (want, replace(want, shape="word"))  # a size may be a word
+                if told := next((v for w in ways if named and (v := value_said(self.said, w))), None):
+                    return {says: name, value: told.lower() in ("yes", "true", "on") if flag else told}
+        return {}
+
     def _for_a_person(self, part: Mapping[str, Any]) -> str:
-        """Return the request, or the option that shares most words with it: the first where none does."""
+        """Return the request, or the option that shares most words with it: a general one where none does, else any."""
         options, heard = [str(o) for o in part.get("enum") or ()], {stem(w) for w in words(self.heard)}
-        best = max(options, key=lambda o: len(heard & {stem(w) for w in name_words(o)}), default="")
+        told = {o: {stem(w) for w in name_words(o)} for o in shuffled(options, derive(0, self.request))}
+        best = max(told, key=lambda o: (len(heard & told[o]), not _GENERAL.isdisjoint(told[o])), default="")
         return best or shorten(self.request, 160)
 
     def find(self, name: str, part: Mapping[str, Any], tool: Tool) -> Any:

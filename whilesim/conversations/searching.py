@@ -19,6 +19,8 @@ from whilesim.conversations.wording import PARTIES, participle, plain, split_nam
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, shorten, words
 from whilesim.situations.tools import Tool
+from whilesim.world.targets import named_field
+from whilesim.world.verbs import deed_of_verb
 
 RETRIES = 1
 LOOKUPS = 9
@@ -152,6 +154,12 @@ class Search:
         done = [[*map(stem, w.split())] for v in verbs for w in (v, participle(v), after.get(v, v))]
         mine = arguments.get(key)
         bare = {k.removeprefix("new_"): arguments[k] for k in arguments if k in new and wanted(k, {}).shape != "text"}
+        for value, says in named_field(tool.parameters.get("properties", {})).items():
+            bare = {str(arguments.get(says)): arguments.get(value)}
+        deed = deed_of_verb().get(verbs[0] if verbs else "")
+        bare = {} if deed == "delete" else bare  # what is to be taken out is still there
+        told = (k for k in arguments if k != key and wanted(k, {}).shape != "text" and deed == "update")
+        row = {k.removeprefix("new_"): arguments[k] for k in told}
         for result in (r for r in reversed(self.known.read) if self.effect(r) == "read"):
             if made := _made(result.data, nouns, arguments):
                 return made
@@ -163,7 +171,8 @@ class Search:
                 states = {"status", "state"} & set(parts) and any(said[: len(d)] == d for d in done)
                 if states and (len(parts) == 1 or not nouns or nouns & set(map(stem, parts)) or parts[0] in key):
                     return f"{plain(name)} {spoken(value, name)}"
-            if about and bare and all(str(whole.get(k)) == str(v) for k, v in bare.items()):
+            inside = any(_says(r, row) for r in rows(result.data)) if len(row) > 1 else False
+            if about and bare and (inside or _says(whole, bare)):
                 return ", ".join(f"{plain(k)} {spoken(v, k)}" for k, v in bare.items())
         return ""
 
@@ -208,6 +217,10 @@ def _made(data: Any, nouns: Set[str], arguments: Mapping[str, Any]) -> str:
             if not all(map(is_key, same)) and not any(k in row and k not in same for k in arguments):
                 return ", ".join(f"{plain(k)} {spoken(v, k)}" for k, v in list(row.items())[:2])
     return ""
+
+
+def _says(record: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+    return all(str(record.get(k)) == str(v) for k, v in values.items())
 
 
 def _nouns(tool: Tool) -> set[str]:
