@@ -60,3 +60,11 @@ def test_facts_come_two_to_a_sentence_and_what_ends_stands_alone() -> None:
     said = "My name is Ann Lee and my zip code is 02137. It's like this: It broke. The date is 2026-01-02."
     assert say_facts(facts) == said
     assert say_facts([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("replaces", "it replaces C12"), ("orders", "the orders are C12"), ("credits", "the credits are C12")],
+)
+def test_a_name_that_is_a_verb_is_said_as_one(name: str, said: str) -> None:
+    assert say_fact(name, "C12") == said

@@ -13,12 +13,19 @@ from functools import cache
 
 from whilesim.cards.speech import describes, is_plural, listed, word_set
 from whilesim.core.templates import load_words
+from whilesim.world.verbs import deed_of_verb
 
 
 def say_fact(name: str, value: str) -> str:
     """Say one fact as a clause without a stop: 'my user id is u_77', 'the new zip code would be 85718'."""
     if value in ("yes", "no"):  # as the world writes a boolean; a country code NO is a value
         return _say_flag(name.removeprefix("new "), value == "yes")
+    acts = (
+        deed_of_verb().get(name.removesuffix("s"), "read") != "read"
+        and name[:-1] not in load_words("world_verbs")["nouns_too"]
+    )
+    if acts and name.endswith("s") and re.search(r"\d", value):
+        return f"it {name} {value}"  # replaces C12
     frame, match = next((f, m) for pattern, f in _frames() if (m := pattern.search(name)))
     called = match.groupdict().get("of") or name
     several = match.groupdict().get("ids") or called in ("item", "product") or is_plural(called)
