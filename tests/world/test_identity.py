@@ -202,3 +202,10 @@ def test_what_everybody_can_book_is_nobodys_and_what_is_booked_is_the_customers(
 def test_what_is_listed_for_everybody_and_cancelled_is_somebodys() -> None:
     tools = [*CLASSES[:2], tool("cancel_class", "Cancel.", "write", member_id="string", class_id="string")]
     assert not MockWorld(tools, None, {"tool": "cancel_class"}, 3).model.kinds["class"].catalogue
+
+
+def test_what_is_restored_in_a_space_is_not_the_space() -> None:
+    restore = tool("restore_file", "Restore a deleted file.", "write", space_id="string", file_path="string")
+    world = MockWorld([*SPACES[:2], restore], None, {"tool": "restore_file"}, 3)
+    shown = loads(world.call("restore_file", dict(world.focus.arguments)))
+    assert ("status" in shown, shown["file_status"]) == (False, "active")

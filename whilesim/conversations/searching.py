@@ -161,7 +161,7 @@ class Search:
         told = (k for k in arguments if k != key and wanted(k, {}).shape != "text" and deed == "update")
         row = {k.removeprefix("new_"): arguments[k] for k in told}
         for result in (r for r in reversed(self.known.read) if self.effect(r) == "read"):
-            if made := _made(result.data, nouns, arguments):
+            if deed == "create" and (made := _made(result.data, nouns, arguments)):
                 return made
             whole = {k: v for path, v in leaves(result.data) for k in path[-1:]}
             about = key and (str(mine) in map(str, result.arguments.values()) or mine == whole.get(key))

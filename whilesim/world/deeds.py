@@ -315,7 +315,8 @@ def _change(tool: Tool, phrase: Phrase, kind: Kind, after: str, facts: PolicyFac
         toggles = name if phrase.deed == "toggle" else ""
         if not toggles and not (free and kind.find(free[0])):
             fixed[name] = f"@{phrase.deed}"
-    if kind.single and not key and after:
+    part = not pattern("after").search(told) and any({*about} & {*name_words(a)} for a in free)
+    if after and ((key and part) or (kind.single and not key)):  # the file is restored, and not the space that holds it
         fixed[f"{'_'.join(phrase.nouns) or 'session'}_status"], after = after, ""
     if not (after or fixed or toggles or any(targets[w] for w in ("sets", "adds", "lowers", "swaps", "names", "rows"))):
         fixed[f"last_{phrase.verb}_at"] = "@now"

@@ -325,10 +325,8 @@ def _words(told: Field, draw: Draw, person: Mapping[str, str]) -> str:
     words, at = load_words("world_values"), draw.at(told.name)
     if told.role in ("text", "title"):
         ware = draw.kind.split("/")[0] in ("product", "item", "service", "meal")
-        trouble = not {"problem", "issue", "fault", "symptoms"}.isdisjoint(name_words(told.name))
-        plain = (
-            "reasons" if "reason" in told.name else "troubles" if trouble else "descriptions" if ware else "sentences"
-        )
+        known = (words["texts"][w] for w in name_words(told.name) if w in words["texts"])
+        plain = next(known, "descriptions" if ware else "sentences")
         return str(pick(words["titles" if told.role == "title" else plain], *draw.at("subject")))
     if told.role == "name" and draw.kind == "airport":
         return f"{words['airports'][_airports()[draw.index % len(_airports())]]} Airport"
