@@ -27,6 +27,7 @@ SHOP = """You are the agent of a tool hire shop.
 - Repairs: Damage must be reported within 3 days.
 - If the customer asks for a person, try to help once, then transfer them.
 - Transfer the customer to a person when they report an accident.
+- If smoke comes out of an engine, keep away and connect the customer with a technician.
 """
 
 
@@ -135,6 +136,8 @@ def test_a_question_finds_its_rule(question: str, said: str) -> None:
         ("I have to report an accident with a machine.", "handoff"),
         ("What happens when I report an accident?", "policy_rule"),
         ("I had an accident. What does that mean for me?", "handoff"),
+        ("Smoke comes out of the engine. How do you handle that?", "handoff"),
+        ("What happens when smoke comes out of the engine?", "policy_rule"),
         ("Fine, then I'll try another time.", "goodbye"),
         ("Could I come at another time?", "policy_none"),
         ("Alright never mind then", "goodbye"),

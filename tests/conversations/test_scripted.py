@@ -636,6 +636,29 @@ CALLERS = parse_tools([
 ])  # fmt: skip
 
 
+PLACE = {"type": "object", "properties": {n: {"type": "string"} for n in ("street", "town", "postcode")}}
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "said", "value"),
+    [
+        ("new_address", PLACE, "The new address would be 2 Elm Road, Leeds, LS1 4AP.", {"street": "2 Elm Road", "town": "Leeds", "postcode": "LS1 4AP"}),
+        ("new_address", PLACE, "The new address would be somewhere, far, away.", None),
+        ("reading", {"type": "integer"}, "The reading is 20412.", 20412),
+    ],
+)  # fmt: skip
+def test_what_is_submitted_is_read_as_it_is_said(name: str, schema: dict[str, Any], said: str, value: Any) -> None:
+    parameters = {"type": "object", "properties": {name: schema}, "required": [name]}
+    tool = parse_tools([{"name": "submit_reading", "description": "Submit it.", "parameters": parameters}])[0]
+    assert Known([Message(role="user", content=said)], [], [said], said).fill(tool)[0].get(name) == value
+
+
+@pytest.mark.parametrize("code", ["403", "404", "502", "400", "422"])
+def test_digits_of_an_id_are_no_status(code: str) -> None:
+    assert read_reply(f'{{"error": "Contract BL-{code}848 does not exist"}}')[1] == "not_found"
+    assert read_reply(f'{{"error": "{code}"}}')[1] is not None
+
+
 @pytest.mark.parametrize(("topic", "again"), [("late fine", False), ("lost book", True)])
 def test_what_a_reply_lists_as_made_is_not_made_again(topic: str, again: bool) -> None:
     asked = "Please schedule a callback. My card number is RC20188. The topic is late fine."

@@ -9,6 +9,7 @@ from world_sets import tool
 
 from whilesim.core.jsontext import loads
 from whilesim.situations.tools import parse_tools
+from whilesim.world.kinds import role_of
 from whilesim.world.mock import MockWorld
 
 TEXT = {"type": "string"}
@@ -209,3 +210,39 @@ def test_what_is_restored_in_a_space_is_not_the_space() -> None:
     world = MockWorld([*SPACES[:2], restore], None, {"tool": "restore_file"}, 3)
     shown = loads(world.call("restore_file", dict(world.focus.arguments)))
     assert ("status" in shown, shown["file_status"]) == (False, "active")
+
+
+def test_a_number_of_a_thing_is_the_things_key_and_an_address_is_said_with_commas() -> None:
+    place = {"type": "object", "properties": {"street": TEXT, "town": TEXT, "postcode": TEXT}, "required": ["street"]}
+    tools = [
+        tool("getReadings", "Readings of a meter.", meterNumber="string"),
+        tool("submitReading", "Submit a reading.", "write", meterNumber="string", reading="integer"),
+        tool("registerMove", "Register a move.", "write", meterNumber="string", newAddress=place),
+    ]
+    world = MockWorld(tools, None, {"tool": "registerMove"}, 2)
+    assert world.model.kinds["meter"].key == "meterNumber"
+    assert ", ".join(world.focus.arguments["newAddress"].values()) in world.focus.facts.values()
+    assert MockWorld(tools, None, {"tool": "submitReading"}, 2).focus.arguments["meterNumber"] in world.records["meter"]
+
+
+@pytest.mark.parametrize(
+    ("described", "more"),
+    [
+        ("Get a loan: balance, last payment date and shelf.", ["balance", "last_payment_date"]),
+        ("Fetch a loan. Returns the title, due date and fee.", ["title", "due_date", "fee"]),
+        ("Get a loan with status (open, returned), email and price type.", ["email"]),
+        ("Get a loan. Use it with care.", []),
+        ("Get a loan.", []),
+    ],
+)
+def test_what_a_description_lists_stands_in_the_record(described: str, more: list[str]) -> None:
+    world = MockWorld([tool("get_loan", described, loan_id="string")], None, {"tool": "get_loan"}, 1)
+    fields = world.model.kinds["loan"].fields.values()
+    assert [f.name for f in fields if f.why == "what get_loan shows"] == more
+
+
+@pytest.mark.parametrize(
+    ("name", "role"), [("neighbour_name", "full_name"), ("shop_name", "name"), ("leaseholder_name", "full_name")]
+)
+def test_a_persons_name_is_told_from_a_things(name: str, role: str) -> None:
+    assert role_of(name) == role

@@ -22,6 +22,7 @@ from whilesim.situations.tools import Tool
 from whilesim.world.attributes import singular
 from whilesim.world.kinds import is_parameter, role_of
 from whilesim.world.targets import named_field
+from whilesim.world.verbs import deed_of_verb
 
 _OF_RECORDS = ("money", "email", "phone", "full_name", "first_name", "last_name", "dob")
 """What a write takes from records as they are; any other value is the customer's to say."""
@@ -118,9 +119,13 @@ class Known:
         """Find one argument's value, or None."""
         if ways := [w for w in part.get("oneOf") or part.get("anyOf") or () if w.get("type") == "object"]:
             return next((found for way in ways if (found := self.find(name, way, tool)) is not None), None)
-        want = wanted(name, part, split_name(tool)[1])
+        verb, noun = split_name(tool)
+        want = wanted(name, part, noun)
         told_new = role_of(name) in _PLACES and _NEW_PLACE.search(self.heard)
-        if tool.effect == "write" and (told_new or name in split_name(tool)[1].split()):
+        own = (
+            name in noun.split() and deed_of_verb().get(verb) != "create"
+        )  # a new name, and a reading that is submitted
+        if tool.effect == "write" and (told_new or own):
             want = replace(want, new=True)  # the old address is no part of the new one
         types = part.get("type", "string")
         kind = next((t for t in types if t != "null"), "string") if isinstance(types, list) else types
@@ -129,12 +134,7 @@ class Known:
         if kind == "object" and not part.get("properties"):
             return self._free_form(want)
         if kind == "object":
-            if tool.effect == "write" and name not in tool.parameters["required"] and plain(name) not in self.heard:
-                return None  # the customer's own postcode is no new address
-            own = {k: self.find(f"{name}_{k}", p, tool) for k, p in part.get("properties", {}).items()}
-            inner = {k: self.find(k, part["properties"][k], tool) if v is None else v for k, v in own.items()}
-            found = self._apart({k: v for k, v in inner.items() if v is not None}, part.get("properties", {}))
-            return found if found and set(part.get("required", ())) <= set(found) else None
+            return self._address(want, part["properties"]) or self._group(name, part, tool)
         if want.options:
             options, chosen = part.get("enum") or want.options, option_said(self.said, want)
             return options[0] if len(options) == 1 else next((o for o in options if str(o) == chosen), None)
@@ -148,6 +148,22 @@ class Known:
         if kind in ("number", "integer"):
             return _number(value, kind)
         return None if value is None else str(value)
+
+    def _group(self, name: str, part: Mapping[str, Any], tool: Tool) -> dict[str, Any] | None:
+        """Return an argument of several parts, each of which the customer may have said."""
+        if tool.effect == "write" and name not in tool.parameters["required"] and plain(name) not in self.heard:
+            return None  # the customer's own postcode is no new address
+        own = {k: self.find(f"{name}_{k}", p, tool) for k, p in part.get("properties", {}).items()}
+        inner = {k: self.find(k, part["properties"][k], tool) if v is None else v for k, v in own.items()}
+        found = self._apart({k: v for k, v in inner.items() if v is not None}, part.get("properties", {}))
+        return found if found and set(part.get("required", ())) <= set(found) else None
+
+    def _address(self, want: Wanted, parts: Mapping[str, Any]) -> dict[str, str]:
+        """Return the parts of an address that was said whole: '2 Elm Road, Leeds, LS1 4AP'."""
+        told = value_said(self.said, replace(want, shape="text")) if "street" in map(role_of, parts) else None
+        pieces = dict(zip(parts, (told or "").split(", "), strict=False))
+        coded = all(re.search(r"\d", v) for k, v in pieces.items() if role_of(k) in ("street", "zip"))
+        return pieces if told and len(pieces) == len(parts) and coded else {}
 
     def _apart(self, found: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
         """Let no two arguments have one date that was said once: those not named take what is left, as it was said."""

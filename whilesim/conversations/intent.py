@@ -155,8 +155,9 @@ def answer_further(said: str, rule: ToldClause | None) -> str:
         that there is one, ``policy_none`` that there is none.
     """
     kind = next((k for k, look in _FURTHER.items() if look.search(said)), "policy_depends" if rule else "goodbye")
-    mentioned = rule and rule.on_mention and not re.search(r"\b(?:when|if|in case|suppose)\b", said, re.IGNORECASE)
-    due = rule and (rule.on_wish or mentioned or (rule.handoff and kind == "policy_noted"))
+    supposed = re.search(r"\b(?:when|if|in case|suppose)\b", said, re.IGNORECASE)
+    stated = kind == "policy_noted" or re.search(r"\b(?:that case|handle that|that mean)\b", said)  # it is so
+    due = rule and (rule.on_wish or (rule.handoff and stated) or (rule.on_mention and not supposed))
     if asks_person(said) or due:
         return "handoff"
     if rule and rule.told and kind != "goodbye":

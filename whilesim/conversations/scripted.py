@@ -205,6 +205,9 @@ class _Step:
         return sum(t.startswith(starts) for t in self.spoken)
 
     def _ask(self, tool: Tool, missing: Sequence[str]) -> Message:
+        lost = [r for r in self.results if r.trouble == "not_found"]
+        if lost and any(map(is_key, missing)) and not self._times("ask_again"):
+            return self._nothing_found(lost[-1])
         answered = {r.call.name for r in self.known.read}
         broken = [r for r in self.search.tried("read") if r.trouble != "not_found" and r.call.name not in answered]
         if broken and self._times("ask"):  # the customer does not know it, and what would show it does not work

@@ -12,7 +12,7 @@ from whilesim.core.templates import load_words
 from whilesim.core.text import name_words
 from whilesim.situations.policy import Policy
 from whilesim.situations.tools import Tool
-from whilesim.world.attributes import PolicyFacts, pattern, read_policy_facts
+from whilesim.world.attributes import PolicyFacts, pattern, read_policy_facts, snake, split_list
 from whilesim.world.deeds import Deed, infer_deed, infer_own_deed, listed_statuses, tells
 from whilesim.world.discovery import locale_of, offered, own_keys, read_kinds
 from whilesim.world.kinds import (
@@ -64,8 +64,9 @@ def infer_world(
             kinds[deed.kind] = _settle(Kind(name=deed.kind, key=f"{deed.kind}_id", why=deed.why), party, facts)
         kinds = _grow(kinds, deed, tool, party)
     kinds = {n: _usual(k) if n in {d.kind for d in deeds.values()} else k for n, k in kinds.items()}
+    told = {t.name: t.description for t in tools}
     for deed in deeds.values():
-        _promise(kinds, deed)
+        _promise(kinds, deed, told.get(deed.tool, ""))
     kinds = {n: _pointed(k, kinds) for n, k in kinds.items()}
     kinds = {n: _spec_kind(k, spec) for n, k in _link(kinds, deeds, party).items()}
     kinds = {n: k if k.parent in kinds else replace(k, parent="") for n, k in kinds.items()}  # nothing hangs on air
@@ -184,15 +185,26 @@ def _told_by_unit(kind: Kind, role: str) -> bool:
     return priced or (said and role in ("money", "currency"))
 
 
-def _promise(kinds: dict[str, Kind], deed: Deed) -> None:
-    """Add what the description of a narrow read says it shows, and no record has."""
+def _promise(kinds: dict[str, Kind], deed: Deed, described: str) -> None:
+    """Add what the description of a read says it shows, and no record has; of a whole record what has a known form."""
     own = deed.kind == "session"
-    for name in deed.shows if own else deed.shows[1:]:
+    kind = kinds.get(deed.kind) if deed.reads and not deed.shows else None
+    named = _listed(described, kind) if kind and kind.key else ()
+    for name in deed.shows if own else (*deed.shows[1:], *named):
         told = (f for k in kinds.values() if own == (k.name == "session") for f in k.fields)
         if name != "all" and not any(tells(f, name) for f in told):
             role = "flag" if name.startswith(("can_", "is_", "has_")) else role_of(name)
             new = Field(name=name, role=role, why=f"what {deed.tool} shows")
             kinds[deed.kind] = replace(kinds[deed.kind], fields={**kinds[deed.kind].fields, name: new})
+
+
+def _listed(described: str, kind: Kind) -> list[str]:
+    """Return the fields of a known form that a description lists: "Get a bill: amount, due date and plan"."""
+    found = pattern("listed").search(described)
+    parts = split_list(re.sub(r"\([^)]*\)", "", described[found.end() :]).split(". ")[0]) if found else ()
+    said = {w for f in (*kind.fields, kind.key) for w in name_words(f)} - {"date", "day", "time"}
+    names = (snake(part) for part in parts)
+    return [n for n in names if role_of(n) not in ("word", "name") and said.isdisjoint(name_words(n)) and "type" not in n]
 
 
 def _fixed(kind: Kind, deed: Deed) -> Kind:

@@ -164,7 +164,8 @@ def _telling(shelf: Shelf, kind: str, key: str) -> list[tuple[str, str]]:
 
 def _say(value: Any) -> str:
     if isinstance(value, Mapping):
-        return " ".join(_say(v) for v in value.values() if v not in (None, ""))
+        between = ", " if "street" in map(role_of, value) else " "
+        return between.join(_say(v) for v in value.values() if v not in (None, ""))
     if isinstance(value, list):
         return ", ".join(_say(v) for v in value)
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -277,7 +277,8 @@ def role_of(name: str) -> str:
     if len(parts) > 1 and parts[-1] == "history":
         return "ledger" if parts[0] in ("payment", "transaction", "billing") else "word"
     if parts and parts[-1] == "name":
-        return "full_name" if len(parts) > 1 and parts[0] in load_words("world_nouns")["party"] else "name"
+        people = {*load_words("world_nouns")["party"], *load_words("world_nouns")["persons"]}
+        return "full_name" if len(parts) > 1 and (parts[-2] in people or parts[-2].endswith("holder")) else "name"
     return next((r for r in ("money", "count") if any(p in roles[r] for p in parts)), "word")
 
 
