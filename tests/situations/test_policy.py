@@ -175,24 +175,6 @@ def test_a_choice_of_variants_is_no_list_of_attributes(lead, facts):
     assert len(parse_policy(text.format(lead)).clauses) == (0 if facts else 2)
 
 
-@pytest.mark.parametrize("mark", ["- ", ""])
-@pytest.mark.parametrize(
-    ("text", "rules"),
-    [
-        ("If gas is smelt, transfer the customer to the emergency line. Do not log a repair.", 1),
-        ("If a payment fails twice, tell the customer why. Then close the ticket.", 1),
-        ("When the boiler is under warranty, book an engineer. Never charge a call-out fee.", 2),
-        ("If the item is damaged, offer a refund. Do not refund gift cards unless the shop agrees.", 2),
-        ("Tell the customer the price. Do not promise a discount.", 2),
-        ("If the item is damaged, offer a refund. Refunds must go to the card that was charged.", 2),
-    ],
-)
-def test_an_order_after_a_condition_stands_under_it(text: str, rules: int, mark: str) -> None:
-    found = parse_policy(f"# Rules of the desk\n\n{mark}{text}\n\n{mark}Agents must be polite.\n").clauses
-    assert len(found) == rules + 1
-    assert " ".join(c.text for c in found[:-1]) == text
-
-
 def test_an_exception_stays_with_its_rule():
     text = "Returns are accepted within 30 days. Except for food, which cannot be returned.\n\nNever refund cash."
     assert texts(parse_policy(text)) == [

@@ -171,7 +171,6 @@ class _Drafter:
         parts = self._sentences(start, end)
         whole = [said.strong or said.main_has("statement") for said, _, _ in parts]
         alone = [w and not said.starts("anaphor", *_EXCEPTIONS) for w, (said, _, _) in zip(whole, parts, strict=True)]
-        alone = [w and not (n and _continues(parts[n][0], parts[n - 1][0])) for n, w in enumerate(alone)]
         rules: list[tuple[int, int]] = []
         growing, firm = False, False
         for (said, first, last), strong in zip(parts, alone, strict=True):
@@ -246,8 +245,7 @@ class _Drafter:
     def _joins(self, block: Block, said: Unit, end: int) -> bool:
         """Join an exception to the rule before it; true when it was one."""
         last = self.drafts[-1] if self.drafts else None
-        goes_on = last and last.block is block and _continues(said, unit(last.core, said.language))
-        if not last or not (goes_on or said.starts(*_EXCEPTIONS)):
+        if not last or not said.starts(*_EXCEPTIONS):
             return False
         hard = said.starts("hard_exception") and last.block.headings == block.headings
         if last.block is block or hard:
@@ -302,11 +300,6 @@ class _Drafter:
         parts = [re.sub(r"^(?:[^\w¿¡]|_)+|^\d[\d.]*\s*", "", h) for h in named] + leads
         told = ": ".join([*(p.rstrip(" :：") for p in parts), said.text])
         return f"{told} → {lead.consequence}" if lead.consequence else told
-
-
-def _continues(said: Unit, before: Unit) -> bool:
-    """Whether an order stands under the condition of the sentence before it: 'If gas is smelt, hand over. Do not ...'."""
-    return before.starts("if") and said.starts("continues") and not said.has("if")
 
 
 def _is_do_and_dont(header: tuple[str, ...]) -> bool:
