@@ -131,8 +131,7 @@ class _Reader:
     def _head(self, level: int, start: int, end: int, mark: str = "") -> None:
         self._leave()
         self.marks = {n: above for n, above in self.marks.items() if n < level} | {level: mark}
-        self.above = [(n, heading) for n, heading in self.above if n < level]
-        self.above.append((level, clean(self.text[start:end]).rstrip(":： ")))
+        self.above = [*(a for a in self.above if a[0] < level), (level, clean(self.text[start:end]).rstrip(":： "))]
         self._add("heading", start, end, level=level)
 
     def _mark(self, number: int, line: str, start: int) -> bool:
@@ -150,9 +149,8 @@ class _Reader:
         return True
 
     def _row(self, number: int, line: str, start: int) -> None:
-        wiki = re.fullmatch(
-            r"\|\|(?:.*\|\||(?:[^|]+\|\|)+[^|]+\|?)", line
-        )  # its mark of a header; else a cell is empty
+        # its mark of a header; else a cell is empty
+        wiki = re.fullmatch(r"\|\|(?:.*\|\||(?:[^|]+\|\|)+[^|]+\|?)", line)
         if _SEPARATOR.match(self.lines[number + 1][1]) or wiki:
             self._leave()
             self.header = tuple(clean(cell) for cell in cells(line.replace("||", "|") if wiki else line))
@@ -178,24 +176,21 @@ class _Reader:
     def _text(self, number: int, line: str, start: int, indent: int) -> None:
         if self.blocks and not self.fresh and self._joins(self.blocks[-1], line, indent, self.widths[number]):
             self.blocks[-1].end = start + len(line)
-            return
-        self._leave()
-        if self._is_title(number, line):
+        elif self._is_title(number, line):
             self._head(7, start, start + len(line))
-            return
-        # 'Q: ...' behind the heading 'Q: ...?'
-        again = any(h.partition(":")[0] == clean(line).partition(":")[0] for _, h in self.above[-1:])
-        if again or (clean(line).endswith(_COLON) and (_BOLD.match(line) or _shouts(line))):
-            self.above = [a for a in self.above if a[0] < 7]
-        self._add("paragraph", start, start + len(line))
+        else:
+            self._leave()
+            # 'Q: ...' behind the heading 'Q: ...?'
+            again = any(h.partition(":")[0] == clean(line).partition(":")[0] for _, h in self.above[-1:])
+            if again or (clean(line).endswith(_COLON) and (_BOLD.match(line) or _shouts(line))):
+                self.above = [a for a in self.above if a[0] < 7]
+            self._add("paragraph", start, start + len(line))
 
     def _joins(self, last: Block, line: str, indent: int, width: int) -> bool:
         """Say whether a line goes on with the block before: the writer broke a line, not a thought."""
         written = self.text[last.start : last.end]
-        # 'IF ... THEN ...' below another
-        apart = (
-            line[0].isupper() and not _ENDED.search(written) and all(map(shared("conditional").match, (line, written)))
-        )
+        ifs = all(map(shared("conditional").match, (line, written)))  # 'IF ... THEN ...' below another
+        apart = ifs and line[0].isupper() and not _ENDED.search(written)
         if _KEYED.match(line) or apart or last.kind not in ("item", "paragraph", "quote"):
             return False
         if last.kind == "item" and self.items and indent > self.items[-1][0]:

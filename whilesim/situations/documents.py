@@ -33,6 +33,7 @@ class Document:
         return self.offsets[start], self.offsets[end - 1] + 1
 
 
+_Found = re.Match[str]
 _MARKS = load_words("policy_marks")
 _BLANKED = re.compile("|".join(_MARKS["blanked"]), re.DOTALL | re.MULTILINE | re.IGNORECASE)
 _EDGE = re.compile("|".join(_MARKS["edges"]), re.MULTILINE)
@@ -63,7 +64,7 @@ def read_document(source: str) -> Document:
         for pattern, mark in _MARKS["wiki"].items():
             text = re.sub(pattern, lambda found: found.expand(mark).ljust(len(found[0])), text, flags=re.MULTILINE)  # noqa: B023 (called at once)
     text = _EDGE.sub(lambda edge: "---".ljust(len(edge[0]))[: len(edge[0])], text)
-    text = _between(_BLANKED.sub(_blank, text), _PAIRED, lambda head: _CLOSERS[(head.lastindex or 0) - 1], _blank_pair)
+    text = _between(_BLANKED.sub(_blank, text), _PAIRED, lambda head: _CLOSERS[(head.lastindex or 0) - 1], _blank)
     text = _between(text, _FENCE, lambda fence: re.compile(rf"(?m)^[ \t]*{fence[1]}[ \t]*$"), _open_fence)
     text = _DIALOGUE.sub(_blank_dialogue, _name_regions(text))
     closed = {tag[2] for tag in _TAG.finditer(text) if tag[1] or tag[0].endswith("/>")}
@@ -113,8 +114,8 @@ def _from_json(text: str) -> str:
 def _between(
     text: str,
     opens: re.Pattern[str],
-    closes: Callable[[re.Match[str]], re.Pattern[str]],
-    write: Callable[[re.Match[str], re.Match[str]], str],
+    closes: Callable[[_Found], re.Pattern[str]],
+    write: Callable[[_Found, _Found], str],
 ) -> str:
     """Write anew what stands from each ``opens`` to the next that closes it; what is never closed is looked for once."""
     out, at, never = [], 0, set()
@@ -131,16 +132,9 @@ def _between(
     return "".join([*out, text[at:]])
 
 
-def _blank(match: re.Match[str]) -> str:
-    return _spaces(match[0])
-
-
-def _blank_pair(head: re.Match[str], tail: re.Match[str]) -> str:
-    return _spaces(head.string[head.start() : tail.end()])
-
-
-def _spaces(text: str) -> str:
-    return re.sub(r"[^\n]", " ", text)
+def _blank(head: re.Match[str], tail: re.Match[str] | None = None) -> str:
+    """Write spaces in place of a match, or of all from one match to the end of another."""
+    return re.sub(r"[^\n]", " ", head.string[head.start() : (tail or head).end()])
 
 
 def _blank_dialogue(turns: re.Match[str]) -> str:
@@ -154,19 +148,15 @@ def _is_markup(name: str, closed: Collection[str]) -> bool:
     return name.lower() in _BLOCKS | _INLINE or (name[0].isupper() and name in closed)
 
 
-def speakers(text: str) -> int:
-    """Count the lines that begin with a speaker: ``Customer: ...``."""
-    return sum(1 for name in _SPEAKER.findall(text) if shared("speakers").fullmatch(name.strip()))
-
-
 def _open_fence(fence: re.Match[str], end: re.Match[str]) -> str:
     """Blank a fence that is code, dialogue or an example; of any other only the marks and the speech."""
     text, body = fence.string, fence.string[fence.end() : end.start()]
     before = text[max(0, fence.start() - 500) : fence.start()].rstrip().rsplit("\n", 1)[-1]
     announced = before.endswith((":", "：")) and re.search(shared("roles.example"), before)
     prose = fence[2].lower() in ("", "text", "txt", "markdown", "md") and not re.match(r"\s*[\[{<]", body)
-    if not prose or announced or speakers(body) > 1:
-        return _blank_pair(fence, end)
+    speakers = [name for name in _SPEAKER.findall(body) if shared("speakers").fullmatch(name.strip())]
+    if not prose or announced or len(speakers) > 1:
+        return _blank(fence, end)
     told = body if fence[2] in ("markdown", "md") else _SPOKEN.sub(_silence, body)
     return _blank(fence) + told + _blank(end)
 
@@ -198,8 +188,7 @@ def _item_of(tag: re.Match[str]) -> str:
     if role_of(name) == "example":
         return _blank(tag)
     keyed = (key_role(name) or role_of(name) in ("forbid", "handoff")) and not shared("generic").fullmatch(name)
-    mark = f"{name}: " if keyed else "- "
-    return (mark.ljust(tag.start(2) - tag.start()) + tag[2]).ljust(len(tag[0]))
+    return ((f"{name}: " if keyed else "- ").ljust(tag.start(2) - tag.start()) + tag[2]).ljust(len(tag[0]))
 
 
 @dataclass(slots=True)

@@ -9,25 +9,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import cast
 
 from whilesim.situations.blocks import Block, cells, clean, read_blocks
 from whilesim.situations.norms import PLACEHOLDER, ClauseKind, Unit, cue, language_of, sentences, shared, unit
-from whilesim.situations.roles import (
-    DUTIES,
-    NO_LEAD,
-    TOOL_LINE,
-    Lead,
-    accepts_fact,
-    accepts_item,
-    accepts_prose,
-    key_role,
-    lead_of,
-    role_of,
-)
+from whilesim.situations.roles import DUTIES, TOOL_LINE, Lead, accepts_item, accepts_prose, key_role, lead_of, role_of
 
 _COLON = (":", "：")
 _EXCEPTIONS = ("exception", "hard_exception")
+_BETWEEN = re.compile(r"\s*;\s+(?:and\s+)?|,\s+and\s+", re.IGNORECASE)
 _TRAILING = re.compile(r"[;,；，](?:\s+(?:and|or|und|oder|y|o|e|ou|et))?$")
 
 
@@ -43,6 +34,8 @@ class Draft:
     block: Block
     place: tuple[int, int]
     """Start and end in the document's text."""
+    condition: str = ""
+    """The condition that it stands under, its own or that of the sentence before it."""
 
     @property
     def section(self) -> str:
@@ -83,7 +76,15 @@ class _Drafter:
         return self._said(block.start, block.end)
 
     def _sentences(self, start: int, end: int) -> list[tuple[Unit, int, int]]:
-        return [(self._said(start + s, start + e), start + s, start + e) for s, e in sentences(self.text[start:end])]
+        found = [part for s, e in sentences(self.text[start:end]) for part in self._halves(start + s, start + e)]
+        return [(self._said(*part), *part) for part in found]
+
+    def _halves(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Return a sentence in parts where two rules are joined that could stand alone: '...; refunds must not ...'."""
+        for cut in _BETWEEN.finditer(self.text, start, end):
+            if self._said(start, cut.start()).stands_beside(self._said(cut.end(), end)):
+                return [(start, cut.start()), *self._halves(cut.end(), end)]
+        return [(start, end)]
 
     def _role(self, block: Block, lead: Lead) -> str:
         """Return the role of the label or of the innermost heading that has one.
@@ -97,7 +98,7 @@ class _Drafter:
 
     def read(self, index: int, block: Block) -> None:
         """Draft what the block says, by its kind and place."""
-        lead = self.leads.get(block.parent or block.group, NO_LEAD)
+        lead = self.leads.get(block.parent or block.group, Lead())
         role = self._role(block, lead)
         if block.kind == "heading" or role == "example" or self._keyed(index, block):
             return
@@ -117,7 +118,7 @@ class _Drafter:
         ended = marks and re.search(r"[.!。！]", marks[0]) and not shared("announces").search(said.text)
         if not after or after[0].kind not in ("item", "row", "quote") or (ended and not said.text.endswith(_COLON)):
             return False
-        lead = lead_of(said)
+        lead = lead_of(said, Lead())
         if lead.role == "example" and self.text.count("\n", self.blocks[index].end, after[0].start) > 3:
             return False  # its example stood between, and is blank
         later = map(self.blocks.__getitem__, range(index + 1, len(self.blocks)))
@@ -141,10 +142,9 @@ class _Drafter:
             spoken = block.kind == "quote" and shared("to_customer").search(said.text)
             if spoken or self._joins(block, said, end):
                 continue
-            apart = role in ("meta", "facts", "tools", "script")
             manner = any(shared("manners").search(h) for h in block.headings[-1:]) and said.length <= 12
             last = block is self.blocks[-1] and role in ("tools", "facts") and said.orders  # a word to the agent
-            taken = accepts_fact(said, role) if apart and not last else accepts_prose(said, mission=mission)
+            taken = accepts_prose(said, "" if last else role, mission=mission)
             asks = role == "handoff" and said.starts("if")  # 'When do I call my lead?' 'When the line drops.'
             if taken or ((manner or asks) and not said.excluded()):
                 self._add(block, said, start, end, above)
@@ -169,8 +169,7 @@ class _Drafter:
     def _rules_in(self, start: int, end: int) -> list[tuple[int, int]]:
         """Return an item whole, or in parts when two or more sentences are rules on their own; facts left out."""
         parts = self._sentences(start, end)
-        whole = [said.strong or said.main_has("statement") for said, _, _ in parts]
-        alone = [w and not said.starts("anaphor", *_EXCEPTIONS) for w, (said, _, _) in zip(whole, parts, strict=True)]
+        alone = [(s.strong or s.main_has("statement")) and not s.starts("anaphor", *_EXCEPTIONS) for s, _, _ in parts]
         rules: list[tuple[int, int]] = []
         growing, firm = False, False
         for (said, first, last), strong in zip(parts, alone, strict=True):
@@ -228,7 +227,7 @@ class _Drafter:
         action = unit(" ".join(value for _, role, _, value in told if role == "action"), self.language)
         # a question, or 'Q: Somebody lost a book.'
         asked = bool(told) and (told[0][3].endswith(("?", "？", "؟")) or len(told[0][2]) == 1)
-        if not action.text or (asked and not accepts_prose(action, mission=False)):
+        if not action.text or (asked and not accepts_prose(action)):
             return False
         last, _, _, answer = told[-1]
         last.start = max(last.start, self.text.find(answer[:4], last.start, last.end))
@@ -238,7 +237,7 @@ class _Drafter:
         self.done.update(block for block, _, _, _ in told)
         kept = [(block, f"{key}: {value.rstrip('.;。')}") for block, role, key, value in told if role != "dropped"]
         said = unit("; ".join(line for _, line in kept), self.language)
-        text = self._with_context(said, first, NO_LEAD, heading=True)
+        text = self._with_context(said, first, Lead(), heading=True)
         self.drafts.append(Draft(said.text, text, action.kind("must"), first, (first.start, kept[-1][0].end)))
         return True
 
@@ -257,18 +256,23 @@ class _Drafter:
     def _add(self, block: Block, said: Unit, start: int, end: int, lead: Lead) -> None:
         kind = self._kind(said, block, lead)
         said = unit(_TRAILING.sub("", said.text), said.language)
-        text = self._with_context(said, block, lead, heading=_leans(said, block, kind))
+        condition, carried = said.condition, said
+        same = takewhile(lambda draft: draft.block is block, reversed(self.drafts))
+        last = next(same, None)
+        if last and last.condition and said.continues(last.core, opened=all(d.condition for d in same)):
+            condition = last.condition
+            carried = unit(f"{condition}, {said.text[0].lower()}{said.text[1:]}", said.language)
+        text = self._with_context(carried, block, lead, heading=_leans(carried, block, kind))
         if self._refers_back(said, block):
             text += f" ({self.drafts[-1].core})"
-        self.drafts.append(Draft(said.text, text, kind, block, (start, end)))
+        self.drafts.append(Draft(said.text, text, kind, block, (start, end), condition))
 
     def _refers_back(self, said: Unit, block: Block) -> bool:
         """Say whether "above this amount" means an amount in the rule before, and not one of its own."""
         found = cue(said.language, "back_reference").search(said.text)
-        last = self.drafts[-1] if found and self.drafts else None
-        if not found or not last or last.block.headings != block.headings:
+        if not found or not self.drafts or self.drafts[-1].block.headings != block.headings:
             return False
-        own, before = (unit(text, said.language) for text in (said.text[: found.start()], last.core))
+        own, before = (unit(text, said.language) for text in (said.text[: found.start()], self.drafts[-1].core))
         return not own.amount and (before.amount or PLACEHOLDER.search(before.text) is not None)
 
     def _kind(self, said: Unit, block: Block, lead: Lead) -> ClauseKind:

@@ -94,8 +94,7 @@ class Unit:
 
     def starts(self, *cues: str) -> bool:
         """Say whether the text begins with one of the cues, marks of emphasis and quotation aside."""
-        bare = self.text.lstrip(_OPENING)
-        return any(cue(self.language, name).match(bare) for name in cues)
+        return any(cue(self.language, name).match(self.text.lstrip(_OPENING)) for name in cues)
 
     @cached_property
     def _main(self) -> str:
@@ -135,11 +134,10 @@ class Unit:
     def hands_off(self) -> bool:
         """The agent is to hand the customer to a person or a team."""
         text = cue(self.language, "not_handoff").sub(" ", self.text)
-        for found in cue(self.language, "handoff").finditer(text):
-            before = _REACH.split(text[max(0, found.start() - 60) : found.start()])[-1]
-            if not shared("denials").search(before[-40:]):
-                return True
-        return self.has("handoff_noun") and (self.has("if") or self.amount)
+        starts = [found.start() for found in cue(self.language, "handoff").finditer(text)]
+        before = (_REACH.split(text[max(0, at - 60) : at])[-1][-40:] for at in starts)
+        meant = not all(map(shared("denials").search, before))
+        return meant or (self.has("handoff_noun") and (self.has("if") or self.amount))
 
     @cached_property
     def firm(self) -> bool:
@@ -151,6 +149,44 @@ class Unit:
         """A rule beyond doubt: firm, a permission or an order."""
         return self.firm or self.has("may", "needless") or self.orders != ""
 
+    @cached_property
+    def condition(self) -> str:
+        """The condition in front of an order or a duty: ``If gas is smelt`` of ``If gas is smelt, call``."""
+        text = self.key[1] if self.key and unit(self.key[1]).starts("opens") else self.text.lstrip(_OPENING)
+        opens = cue(self.language, "opens")
+        head = [text[s:e] for s, e in sentences(text) if opens.match(text[s:e])][-1] if opens.match(text) else ""
+        for comma in () if self.has("contrary") else re.finditer(r",\s+", head):
+            rest = head[comma.end() :]
+            if unit(rest, self.language).begins_order or unit(rest.split(", ")[0], self.language).firm:
+                return head[: comma.start()]
+        return ""
+
+    @property
+    def begins_order(self) -> bool:
+        """Say whether its first words are an order, or tell the agent what to do; known of English only."""
+        return self.starts("follows") or (self.language == "en" and _is_order(self.text.lstrip(_OPENING), lone=True))
+
+    def continues(self, before: str, *, opened: bool) -> bool:
+        """Say whether it goes on under the condition of the rule before it; ``opened`` if that began the block.
+
+        A prohibition too many is asked of every conversation, one too few is missed in some: what says
+        that it holds always, keeps a secret or has a condition of its own stands alone, other orders do not.
+        """
+        follows = opened and self.begins_order and not self.has("apart", "opens")
+        return (follows or self.starts("carries", "anaphor")) and not unit(before, self.language).has("contrary")
+
+    def stands_beside(self, second: Unit) -> bool:
+        """Say whether the halves of a sentence are rules of their own, and not steps or one rule with its sequel.
+
+        Each has a subject and a modal of its own, or is an order. What the agent is to do instead or besides
+        leans on the first half, and so does what has a pronoun or a condition. Known of English only.
+        """
+        denied = second.starts("denies") and second.length > 3
+        framed = second.starts("follows") and not denied and not self.begins_order
+        ruled = (self.begins_order or self.starts("own_modal")) and (denied or second.starts("own_modal"))
+        tied = (h.has("opens") or h.starts("leading", "carries", "anaphor", "hard_exception") for h in (self, second))
+        return ruled and not (framed or any(tied) or second.has("leaning") or _opens(self.text, second.text))
+
     def excluded(self, *, fragment: bool = False) -> bool:
         """Say whether it cannot be a rule: persona, fact, question, speech, placeholder.
 
@@ -161,13 +197,12 @@ class Unit:
         if self.length < 2 - fragment or _ALONE.fullmatch(self.text) or shared("greetings").match(bare):
             return True
         if self.key:
-            if _FORM.fullmatch(PLACEHOLDER.sub("\0", self.text)):
-                return True
             name, value = self.key
+            form = _FORM.fullmatch(PLACEHOLDER.sub("\0", self.text))
             shown = shared("verdicts").fullmatch(name) and _ALONE.fullmatch(value)
             empty = not unit(value).length and not cue(self.language, "only").search(name)
             dropped = any(shared(kind).fullmatch(name) for kind in ("fact_keys", "dropped_keys"))
-            if shown or empty or dropped or shared("jumps").fullmatch(value):
+            if form or shown or empty or dropped or shared("jumps").fullmatch(value):
                 return True
         if self.starts("persona"):
             return not self.main_has("must", "must_not", "only")
@@ -194,11 +229,9 @@ class Unit:
 
     @property
     def _forbids_first(self) -> bool:
-        for main, reach in ((self._main, 2 if self.language == "en" else 4), (self._main_of(self.orders), 2)):
-            found = cue(self.language, "must_not").search(main) or cue(self.language, "nothing").search(main)
-            if found and len(main[: found.start()].split()) <= reach:
-                return True
-        return False
+        parts = ((self._main, 2 if self.language == "en" else 4), (self._main_of(self.orders), 2))
+        found = ((m, far, cue(self.language, name).search(m)) for m, far in parts for name in ("must_not", "nothing"))
+        return any(first and len(main[: first.start()].split()) <= far for main, far, first in found)
 
 
 @cache
@@ -215,18 +248,17 @@ def _orders_in_english(text: str) -> bool:
     """Say whether the text begins with an order, or has one behind the commas of a condition."""
     text = (text.lower() if text.isupper() else text).lstrip(_OPENING)
     commas = list(_COMMA.finditer(text))[:4] if cue("en", "leading").match(text) else []
-    lone = text[commas[-1].end() :].strip(_OPENING + ".!").lower() if commas and cue("en", "if").match(text) else ""
-    starts = [0, *(comma.end() for comma in commas)]  # and 'If the code is wrong, stop.'
-    return lone in _english()["verbs"] or any(_is_order(text[at:].lstrip(_OPENING)) for at in starts)
+    lone = cue("en", "if").match(text) is not None  # 'If the code is wrong, stop.'
+    return _is_order(text) or any(_is_order(text[comma.end() :].lstrip(_OPENING), lone=lone) for comma in commas)
 
 
-def _is_order(text: str) -> bool:
+def _is_order(text: str, *, lone: bool = False) -> bool:
     lists, text = _english(), cue("en", "beside").sub("", text).lstrip()
     tokens = list(_TOKEN.finditer(text[:200]))
     while tokens and cue("en", "adverbs").fullmatch(tokens[0][0]) and tokens[0][0].lower() not in lists["verbs"]:
         tokens.pop(0)
     if len(tokens) < 2:
-        return False
+        return lone and text.strip(_OPENING + ".!").lower() in lists["verbs"]
     first, second, third = ([t[0].lower() for t in tokens] + [""])[:3]
     if third in lists["finite"] and second not in lists["determiners"] | lists["not_verbs"]:
         return False
@@ -257,12 +289,10 @@ def sentences(text: str) -> list[tuple[int, int]]:
     for end in _END.finditer(text):
         near = max(cuts[-1], end.start() - _QUOTATION)
         after = text[end.end() : end.end() + _QUOTATION].lstrip()
-        latin = end[0][0] not in "。！？；؟"
         joined = after[:1].islower() or shared("abbreviations").search(text[near : end.start() + 1][-20:])
         noted = RUN_IN.fullmatch(text[near : end.end()].lstrip()) or re.fullmatch(r"\([^().!?]*\)", after)
-        if latin and (joined or noted):
-            continue
-        if not _opens(text[near : end.end()], after[:300]):
+        ends = end[0][0] in "。！？；؟" or not (joined or noted)
+        if ends and not _opens(text[near : end.end()], after[:300]):
             cuts.append(end.end())
     found = pairwise([*cuts, len(text)])
     trimmed = [(s + len(text[s:e]) - len(text[s:e].lstrip()), s + len(text[s:e].rstrip())) for s, e in found]

@@ -108,9 +108,8 @@ def check_clauses(
     silent = [d for d in drafts if not _touches(d.place, heard)]
     firm = [d for d in silent if d.kind == "handoff" or unit(d.core).firm]
     back = [d for d in silent if _touches(d.place, lost) or (d in firm and not _touches(d.place, told))]
-    own = f"{len(heard)} clauses read by the model, {len(refused)} of its clauses refused"
-    note = f"{own}, {len(back)} read by word lists instead"
-    return sorted([*page.taken, *back], key=lambda d: d.place), [note, *refused]
+    counts = f"{len(heard)} clauses read by the model, {len(refused)} of its clauses refused, {len(back)} read by word lists instead"
+    return sorted([*page.taken, *back], key=lambda d: d.place), [counts, *refused]
 
 
 def _touches(place: tuple[int, int], others: Iterable[tuple[int, int]]) -> int:
@@ -134,8 +133,7 @@ class _Page:
         wanted = _fold(quote)[0].strip()
         if not wanted or not self.blocks:
             return None
-        at = self.folded.find(wanted)
-        size = len(wanted)
+        at, size = self.folded.find(wanted), len(wanted)
         for offset in range(0, size - 12, 12) if at < 0 else ():
             anchor = self.folded.find(wanted[offset : offset + 12])
             window = self.folded[max(0, anchor - offset) : max(0, anchor - offset) + size]
@@ -160,8 +158,7 @@ class _Page:
         if quote.has("must_not") and not denies:
             return "it lost the negation of its quote"
         rules = len(sentences(quote.text)) + len(_JOINED.findall(quote.text))  # that the quote can hold at most
-        again = _touches(place, (d.place for d in self.taken)) >= rules
-        return "the same words gave a rule already" if again else ""
+        return "the same words gave a rule already" if _touches(place, (d.place for d in self.taken)) >= rules else ""
 
     def take(self, proposal: Proposal, place: tuple[int, int]) -> None:
         """Keep a rule in the model's words."""

@@ -20,15 +20,14 @@ DUTIES = ("rules", "procedure", "handoff", "forbid")
 """Roles under which any fragment is a rule."""
 TOOL_LINE = re.compile(r"`?(?<!\w)[a-z][^\W_]*_\w+`?\s*(?:\([^()]*\))?`?\s*(?:[:–—]|-(?=\s))\s*")
 """A line that describes a tool: ``get_order(id): ...``."""
-_ARROW = re.compile(r"->|=>|→")
 
 
 @dataclass(frozen=True, slots=True)
 class Lead:
     """What stands before a list and completes its items."""
 
-    text: str
-    type: LeadType
+    text: str = ""
+    type: LeadType = "label"
     role: str = ""
     consequence: str = ""
     """An order behind the list that holds for each item."""
@@ -39,9 +38,6 @@ class Lead:
     def directs(self) -> bool:
         """Whatever stands below it is a rule."""
         return self.type not in ("label", "facts")
-
-
-NO_LEAD = Lead("", "label")
 
 
 @cache
@@ -58,7 +54,7 @@ def _gives(heading: str, role: str) -> bool:
     return left != heading and not (role == "meta" and re.search(r"[^\W\d_]", shared("meta_beside").sub("", left)))
 
 
-def lead_of(said: Unit, above: Lead = NO_LEAD) -> Lead:
+def lead_of(said: Unit, above: Lead) -> Lead:
     """Return a sentence as the lead-in of the items below it; ``above`` is the one that it stands under."""
     kind = _lead_type(said)
     role = role_of(re.sub(r"\s*\([^()]*\)$", "", said.text)) if kind == "label" else ""
@@ -77,17 +73,16 @@ def _lead_type(said: Unit) -> LeadType:
         return "handoff"
     if said.starts("if") and not re.search(r"[,，、].*\w", said.text) and not said.orders:
         return "open"
-    if said.main_has("only") and said.main_has("may"):
+    barred = said.main_has("must_not")
+    if (said.main_has("only") and said.main_has("may")) or (said.has("lead_condition") and not barred):
         return "condition"
-    if said.main_has("must_not"):
+    if barred:
         return "must_not"
-    if said.has("lead_condition"):
-        return "condition"
     whole = said.length > 4 or shared("unfinished").search(said.text)  # 'Check that:', and not 'Change flights:'
     if said.main_has("must") or (said.orders and whole) or tasks:
         return "must"
-    barred = re.search(r"\b(?:unless|except|außer|salvo|sauf|tranne)[\s:]*$", said.text, re.I)
-    return "label" if not said.has("may") else "must_not" if barred else "may"
+    denied = re.search(r"\b(?:unless|except|außer|salvo|sauf|tranne)[\s:]*$", said.text, re.I)
+    return "label" if not said.has("may") else "must_not" if denied else "may"
 
 
 def accepts_item(said: Unit, role: str, lead: Lead, mark: str) -> bool:
@@ -119,15 +114,17 @@ def accepts_fact(said: Unit, role: str) -> bool:
     return (firm or (role == "facts" and said.amount and not said.has("descriptive"))) and not said.excluded()
 
 
-def accepts_prose(said: Unit, *, mission: bool) -> bool:
+def accepts_prose(said: Unit, role: str = "", *, mission: bool = False) -> bool:
     """Say whether a sentence is a rule; ``mission`` is true behind a sentence such as "You are Eva"."""
+    if role in ("meta", "facts", "tools", "script"):
+        return accepts_fact(said, role)
     if said.excluded():
         return False
     if mission:
         return said.firm or said.has("if", "weak_not") or "_" in said.text
     if said.has("descriptive") and not (said.orders or said.firm):
         return False
-    steps = _ARROW.split(said.text)  # 'One room -> the caretaker', and no path through menus
+    steps = re.split(r"->|=>|→", said.text)  # 'One room -> the caretaker', and no path through menus
     named = (said.key and role_of(said.key[0]) in DUTIES) or (len(steps) == 2 and unit(steps[1]).length > 1)
     return bool(named) or said.strong or said.amount or said.main_has("statement", "restricts")
 
