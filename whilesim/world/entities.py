@@ -204,7 +204,9 @@ def _listed(described: str, kind: Kind) -> list[str]:
     parts = split_list(re.sub(r"\([^)]*\)", "", described[found.end() :]).split(". ")[0]) if found else ()
     said = {w for f in (*kind.fields, kind.key) for w in name_words(f)} - {"date", "day", "time"}
     names = (snake(part) for part in parts)
-    return [n for n in names if role_of(n) not in ("word", "name") and said.isdisjoint(name_words(n)) and "type" not in n]
+    return [
+        n for n in names if role_of(n) not in ("word", "name") and said.isdisjoint(name_words(n)) and "type" not in n
+    ]
 
 
 def _fixed(kind: Kind, deed: Deed) -> Kind:
