@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -131,6 +132,8 @@ def test_a_share_of_tickets_to_pass_can_be_asked_and_a_trivial_agent_that_reache
     assert lines[2] == "passed       0.00 [0.00..0.66], not asked; no ticket passed; always_handoff 0.50"
     report = hold(lazy, passed=1.0)
     assert report.lines[2].endswith("against 1: 2 trials are below it; no ticket passed")
+    alone = hold(ws.evaluate("do_nothing", told[:1], options=ws.EvalOptions(progress=False)), passed=1.0)
+    assert alone.lines[2].endswith("against 1: 1 trial is below it; no ticket passed")
     assert report.reasons["CS-001"].startswith("resolution 0: order_status is ")
     assert report.reasons["CS-001"].endswith("; tool_accuracy 0: lookup_order, cancel_order not called")
     assert hold(result(), passed=1.0).passed
@@ -314,3 +317,14 @@ def test_more_trials_of_the_same_tickets_do_not_narrow_what_is_known_of_others()
         assert not hold(run, passed=0.8, undecided="fail").passed
     alone = ws.evaluate(shop_agent, told[:1], trials=20, options=QUIET)
     assert "no interval holds it: fail decides, fail" in str(hold(alone, passed=0.9, undecided="fail"))
+
+
+def test_a_weak_suite_is_named_once_in_a_shell(tmp_path: Path) -> None:
+    path = tmp_path / "tickets.jsonl"
+    held = ticket(1, expected_tools=[], expected_final_state={}, handoff=False)
+    path.write_text(json.dumps(held if isinstance(held, dict) else held.to_json()), encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        told = shell("eval", str(path))
+    assert told.exit_code == 0, told.output
+    assert told.output.count("so they tell little: CS-001") == told.output.count("weak suite") > 0

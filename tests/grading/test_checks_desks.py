@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-
-from whilesim.grading.checks import run_checks
+from turns import findings
 
 TOOLS = [
     {
@@ -32,18 +31,7 @@ ASK = "Before you change anything, ask the customer for an explicit yes."
 
 
 def found(*turns: str, policy: str = "") -> list[str]:
-    """Findings of turns: ``C: words``, ``A: words`` or ``T: tool {arguments} -> reply``."""
-    messages = [{"role": "system", "content": policy}] if policy else []
-    for number, (tag, text) in enumerate(t.split(": ", 1) for t in turns):
-        if tag != "T":
-            messages.append({"role": "user" if tag == "C" else "assistant", "content": text})
-            continue
-        said, reply = text.split(" -> ")
-        name, arguments = said.split(" ", 1)
-        call = {"id": f"c{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
-        messages += [{"role": "assistant", "content": None, "tool_calls": [call]}]
-        messages += [{"role": "tool", "tool_call_id": f"c{number}", "content": reply}]
-    return [f.check for f in run_checks(messages, TOOLS)]
+    return findings(TOOLS, *turns, policy=policy)
 
 
 CANCELLED = 'T: cancel_visit {"visit_id": "V-8821"} -> {"status": "cancelled"}'

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-
-from whilesim.grading.checks import run_checks
+from turns import findings
 
 TOOLS = [
     {
@@ -23,22 +22,11 @@ TOOLS = [
         ("place_hold", "Place a hold.", {"member_id": "string", "isbn": "string"}),
     )
 ]
-DEMAND = {"role": "system", "content": "Before you change anything, ask the customer for an explicit yes."}
+DEMAND = "Before you change anything, ask the customer for an explicit yes."
 
 
 def found(*turns: str, system: bool = False) -> list[str]:
-    """Findings of turns: ``C: words``, ``A: words`` or ``T: tool {arguments} -> reply``."""
-    messages = [DEMAND] if system else []
-    for number, (tag, text) in enumerate(t.split(": ", 1) for t in turns):
-        if tag != "T":
-            messages.append({"role": "user" if tag == "C" else "assistant", "content": text})
-            continue
-        said, reply = text.split(" -> ")
-        name, arguments = said.split(" ", 1)
-        call = {"id": f"c{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
-        messages += [{"role": "assistant", "content": None, "tool_calls": [call]}]
-        messages += [{"role": "tool", "tool_call_id": f"c{number}", "content": reply}]
-    return [f.check for f in run_checks(messages, TOOLS)]
+    return findings(TOOLS, *turns, policy=DEMAND if system else "")
 
 
 def update(**given: str) -> str:

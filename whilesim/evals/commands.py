@@ -6,6 +6,7 @@ import asyncio
 import shlex
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import asdict
@@ -64,7 +65,9 @@ def _evaluate(tickets: str | None, how: dict[str, Any], agent: str) -> Any:
     from whilesim.evals.runner import evaluate
     from whilesim.evals.setup import read_options
 
-    with redirect_stdout(sys.stderr):  # what the user's code prints is no part of the result
+    # what the user's code prints is no part of the result, and the result itself says that a suite is weak
+    with redirect_stdout(sys.stderr), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*so they tell little")
         return evaluate(load_agent(agent), tickets, **read_options(how))
 
 

@@ -121,7 +121,10 @@ def _beside(result: EvalResult, name: str, least: float | None) -> str:
 def _decide(found: Estimate, below: int, least: float, undecided: Way) -> tuple[bool, str]:
     """Say whether a mean holds against a threshold, and in words why."""
     if least == 1.0:
-        return not below, f"{below} trials are below it" if below else "holds for every ticket"
+        return (
+            not below,
+            f"{below} trial{' is' if below == 1 else 's are'} below it" if below else "holds for every ticket",
+        )
     if found.value is None:
         return False, f"nothing could be scored ({found.why})"
     holds, said = found.value >= least, "above it" if found.value >= least else "below it"

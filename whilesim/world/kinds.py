@@ -278,7 +278,11 @@ def role_of(name: str) -> str:
         return "ledger" if parts[0] in ("payment", "transaction", "billing") else "word"
     if parts and parts[-1] == "name":
         people = {*load_words("world_nouns")["party"], *load_words("world_nouns")["persons"]}
-        return "full_name" if len(parts) > 1 and (parts[-2] in people or parts[-2].endswith("holder")) else "name"
+        return (
+            "full_name"
+            if len(parts) > 1 and (people & {parts[0], parts[-2]} or parts[-2].endswith("holder"))
+            else "name"
+        )
     return next((r for r in ("money", "count") if any(p in roles[r] for p in parts)), "word")
 
 
