@@ -66,7 +66,7 @@ def play(world: MockWorld, oracle: Oracle, tools: tuple[Tool, ...]) -> str:
     """Do what the oracle asks, as an agent would that knows the focus; return the end."""
     focus = world.focus
     handoff = next((t for t in tools if t.effect == "handoff"), None)
-    if any(r.name == focus.tool and not r.at_most and not r.other_than for r in oracle.must_not_call):
+    if any(r.name == focus.tool and r.at_most < 1 and not r.other_than for r in oracle.must_not_call):
         return "refused"  # it was seen to be done already
     for _ in range(3):
         world.call(focus.tool, focus.arguments)

@@ -426,6 +426,8 @@ FEE_TOOLS = (
         ("waive_late_fee", {"amount": "90"}, "must", "Waive late fees up to 15 euros, unless a manager agreed.", "either"),
         ("waive_late_fee", {"amount": "90"}, "must_not", "Never waive a late fee of more than 50 dollars.", "no"),
         ("waive_late_fee", {"amount": "40"}, "must_not", "Never waive a late fee of more than 50 dollars.", "must"),
+        ("waive_late_fee", {"amount": "90"}, "may", "Late fees of up to $50 may be waived.", "no"),
+        ("waive_late_fee", {"amount": "90"}, "handoff", "Waive a late fee of at most €15. Anything above needs a lead: transfer the customer.", "no"),
         ("waive_late_fee", {"amount": "40"}, "must_not", "Do not estimate a late fee.", "must"),
         ("waive_late_fee", {}, "must", "Tell the customer the late fee before you waive it.", "must"),
         ("return_product", {"opened": "yes"}, "must_not", "Opened medicines cannot be returned by law.", "either"),
@@ -439,7 +441,7 @@ def test_what_another_rule_limits_is_demanded_only_where_the_card_can_tell(named
     told = build_oracle({"tool": named}, clause=None, tools=FEE_TOOLS, focus=focus, model=model, clauses=(rule,))
     ends = {"must": {"resolved"}, "either": {"resolved", "refused", "handed_off"}, "no": {"refused", "handed_off"}}
     assert (bool(told.must_call), set(told.ends)) == (right == "must", ends[right])
-    assert any(r.name == named and not r.other_than and not r.at_most for r in told.must_not_call) is (right == "no")
+    assert any(r.name == named and not r.other_than and r.at_most < 0 for r in told.must_not_call) is (right == "no")
 
 
 STAY_TOOLS = (

@@ -219,7 +219,11 @@ def _kept(clause: Clause, focus: Focus, world: WorldModel) -> bool | None:
     found = [*re.finditer(_WORDS["limit"] + _WORDS["conditions"] * wide, clause.text, re.IGNORECASE)]
     ends = [*(m.start() for m in found[1:]), len(clause.text)]
     said = [(m[0].lower(), clause.text[m.end() : end]) for m, end in zip(found, ends, strict=False)]
-    whole = [t for t in said if t is said[-1] or len(words(t[1])) > (6 if t[0] in _WORDS["negative"] else 3)]
+    amount = [
+        re.match(_WORDS["amount"], rest) is not None for _, rest in said
+    ]  # 'at most €15. Anything above needs ...'
+    long = [len(words(rest)) > (6 if limit in _WORDS["negative"] else 3) for limit, rest in said]
+    whole = [t for t, a, many in zip(said, amount, long, strict=True) if a or many or t is said[-1]]
     whole = [t for t in whole if not re.match(_WORDS["consent"], t[1], re.IGNORECASE)]  # the agent can ask for it
     told = [_holds(*each, strict, focus, world) for each in whole]  # 'never pay more than' is one limit
     if clause.kind == "condition" and "will" in words(clause.text):
@@ -305,7 +309,7 @@ def _opened(clause: Clause) -> str:
 
 
 def _forbid(oracle: Oracle, clause: Clause, tool: str, ends: tuple[End, ...]) -> Oracle:
-    never, told = CallRule(name=tool), f"A clause forbids this here: {shorten(clause.text, 160)}"
+    never, told = CallRule(name=tool, at_most=-1), f"A clause forbids this here: {shorten(clause.text, 160)}"
     rules = (*oracle.must_not_call, never)
     return replace(oracle, must_call=(), must_not_call=rules, ends=ends, handoff_wanted=None, why=told)
 
