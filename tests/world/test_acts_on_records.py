@@ -178,3 +178,27 @@ def test_money_that_is_withdrawn_ends_nothing():
     model = infer_world([act("get_account", "", "read", account_id="string"),
                          act("withdraw_funds", "Withdraw money.", account_id="string", amount="number")])  # fmt: skip
     assert model.deeds["withdraw_funds"].after == ""
+
+
+SEATS = [
+    act("get_ticket", "Read a ticket.", "read", ticket_id="string"),
+    act("search_free_seats", "Free seats of an event.", "read", event_id="string"),
+]
+
+
+@pytest.mark.parametrize(
+    ("about", "arguments", "kind", "sets"),
+    [
+        ("Move a ticket to another free seat.", ("ticket_id", "seat_id"), "ticket", {"seat_id": "seat_id"}),
+        ("Move a ticket to a new seat.", ("ticket_id", "seat_id"), "ticket", {"seat_id": "seat_id"}),
+        ("Move a ticket to another free seat.", ("ticket_id", "new_seat"), "ticket", {"new_seat": "seat"}),
+        ("Change the row of a seat.", ("ticket_id", "seat_id"), "seat", {"ticket_id": "ticket_id"}),
+        ("Move a seat to another ticket.", ("ticket_id", "seat_id"), "seat", {"ticket_id": "ticket_id"}),
+    ],
+)
+def test_what_is_moved_to_another_is_the_record_and_the_other_its_field(
+    about: str, arguments: Any, kind: str, sets: Any
+):
+    change = act("change_seat", about, needed=arguments, **dict.fromkeys(arguments, "string"))
+    deed = infer_world([*SEATS, change], None).deeds["change_seat"]
+    assert (deed.kind, deed.key, deed.sets) == (kind, f"{kind}_id", sets)
