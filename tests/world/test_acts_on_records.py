@@ -202,3 +202,28 @@ def test_what_is_moved_to_another_is_the_record_and_the_other_its_field(
     change = act("change_seat", about, needed=arguments, **dict.fromkeys(arguments, "string"))
     deed = infer_world([*SEATS, change], None).deeds["change_seat"]
     assert (deed.kind, deed.key, deed.sets) == (kind, f"{kind}_id", sets)
+
+
+def test_a_key_before_the_record_s_own_says_whose_it_is_and_is_not_written():
+    tools = [
+        act("get_lease", "Read a lease.", "read", lease_id="string"),
+        act("waive_late_fee", "Waive a late fee.", lease_id="string", fee_id="string", reason="string"),
+    ]
+    world = MockWorld(tools, None, {"tool": "waive_late_fee"}, 3)
+    key, fee = next(iter(world.records["fee"].items()))
+    other = next(t for t in world.records["lease"] if t != fee["lease_id"])
+    ask(world, "waive_late_fee", lease_id=other, fee_id=key)
+    assert world.records["fee"][key]["status"] != "waived"
+    after = ask(world, "waive_late_fee", lease_id=fee["lease_id"], fee_id=key)
+    assert after["status"] == "waived"
+    assert "waive_lease_id" not in after
+
+
+def test_a_key_behind_the_record_s_own_is_written():
+    tools = [
+        act("get_order", "Read an order.", "read", order_id="string"),
+        act("get_payment_method", "Read it.", "read", payment_method_id="string"),
+        act("refund_order", "Refund an order.", order_id="string", payment_method_id="string"),
+    ]
+    deed = infer_world(tools, None).deeds["refund_order"]
+    assert (deed.key, deed.owner, deed.sets) == ("order_id", "", {"payment_method_id": "refund_payment_method_id"})
