@@ -178,3 +178,52 @@ def test_money_that_is_withdrawn_ends_nothing():
     model = infer_world([act("get_account", "", "read", account_id="string"),
                          act("withdraw_funds", "Withdraw money.", account_id="string", amount="number")])  # fmt: skip
     assert model.deeds["withdraw_funds"].after == ""
+
+
+SEATS = [
+    act("get_ticket", "Read a ticket.", "read", ticket_id="string"),
+    act("search_free_seats", "Free seats of an event.", "read", event_id="string"),
+]
+
+
+@pytest.mark.parametrize(
+    ("about", "arguments", "kind", "sets"),
+    [
+        ("Move a ticket to another free seat.", ("ticket_id", "seat_id"), "ticket", {"seat_id": "seat_id"}),
+        ("Move a ticket to a new seat.", ("ticket_id", "seat_id"), "ticket", {"seat_id": "seat_id"}),
+        ("Move a ticket to another free seat.", ("ticket_id", "new_seat"), "ticket", {"new_seat": "seat"}),
+        ("Change the row of a seat.", ("ticket_id", "seat_id"), "seat", {"ticket_id": "ticket_id"}),
+        ("Move a seat to another ticket.", ("ticket_id", "seat_id"), "seat", {"ticket_id": "ticket_id"}),
+    ],
+)
+def test_what_is_moved_to_another_is_the_record_and_the_other_its_field(
+    about: str, arguments: Any, kind: str, sets: Any
+):
+    change = act("change_seat", about, needed=arguments, **dict.fromkeys(arguments, "string"))
+    deed = infer_world([*SEATS, change], None).deeds["change_seat"]
+    assert (deed.kind, deed.key, deed.sets) == (kind, f"{kind}_id", sets)
+
+
+def test_a_key_before_the_record_s_own_says_whose_it_is_and_is_not_written():
+    tools = [
+        act("get_lease", "Read a lease.", "read", lease_id="string"),
+        act("waive_late_fee", "Waive a late fee.", lease_id="string", fee_id="string", reason="string"),
+    ]
+    world = MockWorld(tools, None, {"tool": "waive_late_fee"}, 3)
+    key, fee = next(iter(world.records["fee"].items()))
+    other = next(t for t in world.records["lease"] if t != fee["lease_id"])
+    ask(world, "waive_late_fee", lease_id=other, fee_id=key)
+    assert world.records["fee"][key]["status"] != "waived"
+    after = ask(world, "waive_late_fee", lease_id=fee["lease_id"], fee_id=key)
+    assert after["status"] == "waived"
+    assert "waive_lease_id" not in after
+
+
+def test_a_key_behind_the_record_s_own_is_written():
+    tools = [
+        act("get_order", "Read an order.", "read", order_id="string"),
+        act("get_payment_method", "Read it.", "read", payment_method_id="string"),
+        act("refund_order", "Refund an order.", order_id="string", payment_method_id="string"),
+    ]
+    deed = infer_world(tools, None).deeds["refund_order"]
+    assert (deed.key, deed.owner, deed.sets) == ("order_id", "", {"payment_method_id": "refund_payment_method_id"})

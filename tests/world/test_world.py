@@ -428,6 +428,17 @@ FEE_TOOLS = (
         ("waive_late_fee", {"amount": "40"}, "must_not", "Never waive a late fee of more than 50 dollars.", "must"),
         ("waive_late_fee", {"amount": "90"}, "may", "Late fees of up to $50 may be waived.", "no"),
         ("waive_late_fee", {"amount": "90"}, "handoff", "Waive a late fee of at most €15. Anything above needs a lead: transfer the customer.", "no"),
+        ("waive_late_fee", {"amount": "40"}, "may", "Waive a late fee of at most €15.", "no"),
+        ("waive_late_fee", {"amount": "9.5"}, "may", "Waive a late fee of at most €15.", "must"),
+        ("waive_late_fee", {"amount": "40"}, "condition", "Waived late fees are worth no more than EUR 15.", "no"),
+        ("waive_late_fee", {"amount": "40"}, "condition", "A waived late fee is at most 15€.", "no"),
+        ("waive_late_fee", {"amount": "40"}, "must_not", "A waived late fee must not exceed £15.", "no"),
+        ("waive_late_fee", {"amount": "9.5"}, "must_not", "A waived late fee must not exceed £15.", "must"),
+        ("waive_late_fee", {"amount": "40"}, "condition", "The maximum amount of a waived late fee is $15.", "no"),
+        ("waive_late_fee", {"amount": "40"}, "condition", "Waived late fees are capped at $15.", "no"),
+        ("waive_late_fee", {"amount": "40"}, "must", "If the order is at most €15, waive the late fee.", "either"),
+        ("waive_late_fee", {"amount": "40"}, "condition", "A waived late fee is at most 10% of the price.", "either"),
+        ("waive_late_fee", {"amount": "40"}, "condition", "A late fee can be waived for at most 15 months.", "either"),
         ("waive_late_fee", {"amount": "40"}, "must_not", "Do not estimate a late fee.", "must"),
         ("waive_late_fee", {}, "must", "Tell the customer the late fee before you waive it.", "must"),
         ("return_product", {"opened": "yes"}, "must_not", "Opened medicines cannot be returned by law.", "either"),
@@ -979,3 +990,27 @@ def test_what_can_be_made_for_nobody_may_be_made_for_one_who_is_missing(needed, 
     values = {"tool": "open_note", "world_state": "missing"}
     oracle = build_oracle(values, clause=None, tools=tools, focus=MockWorld(tools, None, values, 2).focus)
     assert ("resolved" in oracle.ends, oracle.must_not_claim) == (ends, () if ends else ("open_note",))
+
+
+@pytest.mark.parametrize(
+    ("amount", "text", "no"),
+    [
+        ("186.05", "Offer a €15 voucher for a complaint, at most one per order.", True),
+        ("186.05", "Issue a 15 euro voucher.", True),
+        ("12.5", "Offer a €15 voucher for a complaint, at most one per order.", False),
+        ("186.05", "If the customer has a €15 voucher already, issue another voucher.", False),
+        ("186.05", "Issue a 24 hours voucher.", False),
+    ],
+)
+def test_a_thing_that_a_rule_sizes_is_not_made_larger(amount: str, text: str, no: bool) -> None:
+    tools = (
+        tool("issue_voucher", effect="write", order_id="string", amount="number"),
+        tool("get_order", order_id="string"),
+    )
+    focus, rule = (
+        Focus(tool="issue_voucher", arguments={}, facts={"amount": amount}),
+        Clause(id="c02", text=text, kind="must"),
+    )
+    world = infer_world(tools)
+    told = build_oracle({"tool": "issue_voucher"}, clause=None, tools=tools, focus=focus, model=world, clauses=(rule,))
+    assert any(r.name == "issue_voucher" and r.at_most < 1 for r in told.must_not_call) is no

@@ -251,14 +251,15 @@ def _write(tool: Tool, phrase: Phrase, kinds: Kinds, party: str, keys: Mapping[s
         return replace(made, why=f"acts on the {noun} of the {keys[key]}")
     kind = keys.get(key, "") or (noun if noun and (arguments or phrase.deed == "delete") else "session")
     after = status_after(tool, phrase, kinds.get(kind), facts)
-    creates = phrase.deed in ("create", "send") and not (after and keys.get(key, party) != party)
-    if noun and noun == keys.get(key) and not kinds[noun].catalogue:  # what is sent somewhere else is there already
-        creates = False
+    there = noun and noun == keys.get(key) and not kinds[noun].catalogue  # what is sent somewhere else
+    creates = phrase.deed in ("create", "send") and not there and not (after and keys.get(key, party) != party)
     loose = not key and arguments and phrase.deed in ("status", "update") and not (noun and kinds[noun].single)
     if creates or loose:
         made = _creation(tool, phrase, kinds, party, keys, after if phrase.deed == "status" else "")
         return made if creates else replace(made, guessed=True, why=f"{UNFOUND}, so it makes a {made.kind}")
     owners = {party, kinds[kind].parent if kind in kinds else ""} - {kind}
+    if after and key and keys[first := next(iter(keys))] != kind and not kinds[keys[first]].catalogue:
+        owners.add(keys[first])  # whose record it is stands before its key: 'waive_fee(account_id, fee_id)'
     owner = next((a for a in keys if a != key and keys[a] in owners and not is_value(a, arguments[a])), "")
     proofs = proofs_of(tool, phrase, kinds[kind], key) if key and kind in kinds else ()
     if phrase.deed == "delete" and (key or noun) and not [a for a in arguments if a not in (*keys, *proofs)]:
@@ -383,8 +384,7 @@ def statuses_before(tool: Tool, phrase: Phrase, kind: Kind, facts: PolicyFacts) 
 
 def sections_of(phrase: Phrase, facts: PolicyFacts) -> str:
     """Return the bodies of the policy sections whose heading says what the tool's name says."""
-    said = {w[:6] for w in (phrase.verb, *phrase.nouns)}
-    if phrase.verb in ("update", "change", "edit"):
-        said.add("modify")
+    modifies = phrase.verb in ("update", "change", "edit")
+    said = {w[:6] for w in (phrase.verb, *phrase.nouns, *["modify"] * modifies)}
     heads = [(body, [singular(w.lower())[:6] for w in name_words(heading)]) for heading, body in facts.sections]
     return "\n".join(body for body, words in heads if len(words) > 1 and said.issuperset(words))

@@ -215,18 +215,23 @@ def _with_stance(oracle: Oracle, values: Mapping[str, str]) -> Oracle:
 
 def _kept(clause: Clause, focus: Focus, world: WorldModel) -> bool | None:
     """Say whether the call that the card asks for keeps the limits that a rule sets; None where the card cannot tell."""
+    text, deed, hangs = clause.text, world.deeds[focus.tool], re.compile(_WORDS["depends"], re.IGNORECASE)
     strict, wide = clause.kind in ("must_not", "handoff"), clause.kind != "must"  # what a duty hangs on is no limit
-    found = [*re.finditer(_WORDS["limit"] + _WORDS["conditions"] * wide, clause.text, re.IGNORECASE)]
-    ends = [*(m.start() for m in found[1:]), len(clause.text)]
-    said = [(m[0].lower(), clause.text[m.end() : end]) for m, end in zip(found, ends, strict=False)]
-    amount = [
-        re.match(_WORDS["amount"], rest) is not None for _, rest in said
-    ]  # 'at most €15. Anything above needs ...'
-    long = [len(words(rest)) > (6 if limit in _WORDS["negative"] else 3) for limit, rest in said]
-    whole = [t for t, a, many in zip(said, amount, long, strict=True) if a or many or t is said[-1]]
+    found = [*re.finditer(_WORDS["limit"] + _WORDS["conditions"] * wide, text, re.IGNORECASE)]
+    ends = [*(m.start() for m in found[1:]), len(text)]
+    bare = [not strict and hangs.search(text[: m.start()]) for m in found]
+    said = [(m[0].lower(), "" if b else text[m.end() : end]) for m, end, b in zip(found, ends, bare, strict=False)]
+    least = {limit: 6 if limit in _WORDS["negative"] else 3 for limit, _ in said}
+    sums = {
+        t for t in said if re.match(_WORDS["amount"], t[1], re.IGNORECASE)
+    }  # 'at most €15. Anything above needs ...'
+    whole = [t for t in said if t is said[-1] or t in sums or len(words(t[1])) > least[t[0]]]
     whole = [t for t in whole if not re.match(_WORDS["consent"], t[1], re.IGNORECASE)]  # the agent can ask for it
     told = [_holds(*each, strict, focus, world) for each in whole]  # 'never pay more than' is one limit
-    if clause.kind == "condition" and "will" in words(clause.text):
+    made = deed.action == "create" and re.search(_WORDS["sized"].format(noun=deed.kind.split("_")[-1]), text)
+    if made and not hangs.search(text[: made.start()]) and _holds("up to", made[1], strict, focus, world) is False:
+        return False
+    if clause.kind == "condition" and "will" in words(text):
         return True  # it tells what comes of the deed
     no = False in told and not any(limit in _WORDS["exceptions"] for limit, _ in said)
     return False if no else None if None in told or False in told or (strict and not told) else True
@@ -239,7 +244,8 @@ def _holds(limit: str, said: str, strict: bool, focus: Focus, world: WorldModel)
     named = {s for s in (kind.statuses if kind else ()) if re.search(rf"\b{re.escape(s)}\b", said, re.IGNORECASE)}
     if named and deed.before:  # the record was chosen to be in one of these
         return (named.isdisjoint(deed.before) if limit in _WORDS["negative"] else bool(named & {*deed.before})) or None
-    if not found or not (limit in _WORDS["upper"] or found["high"] or (strict and limit in _WORDS["beyond"])):
+    upper = re.fullmatch(_WORDS["upper"], limit) or (strict and limit in _WORDS["beyond"])
+    if not found or not (upper or found["high"]):
         once = limit.startswith("once ") and deed.kind and deed.kind.split("_")[-1] in said
         return True if once else None  # that it was done before is a state of its own
     unit, money = found["unit"].lower(), found["money"] or found["unit"].lower() in _WORDS["currencies"]
