@@ -52,9 +52,12 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
 def read_policy(path: str) -> str:
     """Read the file that ``--policy`` names."""
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"--policy {path}: it is no text in UTF-8 ({error.reason}). Save it as UTF-8.") from error
+    if not text.strip():
+        raise InputError(f"--policy {path}: the file is empty. Give the text that the agent is told.")
+    return text
 
 
 def show(value: Any, text: str, *, as_json: bool) -> None:

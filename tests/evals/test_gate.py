@@ -328,3 +328,13 @@ def test_a_weak_suite_is_named_once_in_a_shell(tmp_path: Path) -> None:
         told = shell("eval", str(path))
     assert told.exit_code == 0, told.output
     assert told.output.count("so they tell little: CS-001") == told.output.count("weak suite") > 0
+
+
+@pytest.mark.parametrize(
+    ("option", "held"), [("--rubric", b"\xff\xfe\x00"), ("--policy", b"\xff\xfe"), ("--policy", b" \n")]
+)
+def test_a_file_that_holds_no_text_is_named(option: str, held: bytes, tmp_path: Path, suite: Path) -> None:
+    path = tmp_path / "given"
+    path.write_bytes(held)
+    told = shell("eval", str(suite), option, str(path))
+    assert (told.exit_code, str(path) in told.output) == (2, True), told.output

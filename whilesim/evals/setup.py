@@ -23,7 +23,7 @@ from whilesim.evals.rules import Rule, Rules, choose_rules, read_rules
 from whilesim.evals.sandbox import Sandbox, open_sandbox, refuse_stranger
 from whilesim.evals.scorers import SCORERS
 from whilesim.evals.tickets import Tickets, load_tickets, read_json
-from whilesim.grading.rubric import Rubric, read_rubric
+from whilesim.grading.rubric import Rubric, read_rubric, read_rubric_file
 from whilesim.keeping.judging import name_model
 from whilesim.shell import read_policy
 from whilesim.situations.policy import Policy, parse_policy
@@ -148,7 +148,7 @@ def set_up(tickets: Any, rubric: Any, trials: int, tools: Any, options: EvalOpti
 
 def _rules_of(rubric: Any) -> Mapping[str, Any]:
     if isinstance(rubric, (str, os.PathLike)):  # a path, or the text itself
-        rubric = parse_object(Path(rubric).read_text(encoding="utf-8") if os.path.isfile(rubric) else str(rubric))
+        rubric = parse_object(read_rubric_file(Path(rubric)) if os.path.isfile(rubric) else str(rubric))
     return rubric.get("rules", {}) if isinstance(rubric, Mapping) else {}
 
 

@@ -106,7 +106,7 @@ def read_rubric(source: str | os.PathLike[str] | Sequence[Any] | Mapping[str, An
     if isinstance(source, Rubric):
         return source
     if isinstance(source, os.PathLike) or (isinstance(source, str) and _PATH.fullmatch(source)):
-        source = _read_file(Path(source))
+        source = read_rubric_file(Path(source))
     if isinstance(source, str):
         source = _read_text(source)
     if source is None:
@@ -232,7 +232,8 @@ def _failing_on_policy(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     return tuple(replace(c, hard_fail=True) if c in found else c for c in criteria)
 
 
-def _read_file(path: Path) -> str:
+def read_rubric_file(path: Path) -> str:
+    """Return a rubric's file as text; raises InputError for one that is no text."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
