@@ -146,3 +146,9 @@ def test_a_sentence_of_two_rules_is_two_clauses_with_their_own_words(text: str, 
 )
 def test_steps_and_a_rule_with_its_sequel_stay_one_clause(text: str) -> None:
     assert [c.text for c in parse_policy(f"# Desk rules\n\n{text}\n").clauses] == [text]
+
+
+def test_a_very_long_sentence_stays_whole() -> None:
+    long = f"Agents must confirm the address{' of the house at the lake' * 30}; refunds must never exceed $50."
+    assert len(parse_policy(f"# Rules\n\n- {long}\n").clauses) == 1
+    assert len(parse_policy(f"# Rules\n\n- {long.replace(' of the house at the lake', '')}\n").clauses) == 2

@@ -19,6 +19,7 @@ from whilesim.situations.roles import DUTIES, TOOL_LINE, Lead, accepts_item, acc
 _COLON = (":", "：")
 _EXCEPTIONS = ("exception", "hard_exception")
 _BETWEEN = re.compile(r"\s*;\s+(?:and\s+)?|,\s+and\s+", re.IGNORECASE)
+_LONG = 600  # characters of a sentence that is looked through for a second rule: every place in it is tried
 _TRAILING = re.compile(r"[;,；，](?:\s+(?:and|or|und|oder|y|o|e|ou|et))?$")
 
 
@@ -81,7 +82,7 @@ class _Drafter:
 
     def _halves(self, start: int, end: int) -> list[tuple[int, int]]:
         """Return a sentence in parts where two rules are joined that could stand alone: '...; refunds must not ...'."""
-        for cut in _BETWEEN.finditer(self.text, start, end):
+        for cut in _BETWEEN.finditer(self.text, start, end) if end - start < _LONG else ():
             if self._said(start, cut.start()).stands_beside(self._said(cut.end(), end)):
                 return [(start, cut.start()), *self._halves(cut.end(), end)]
         return [(start, end)]

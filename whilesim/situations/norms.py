@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal
 
 from whilesim.core.templates import load_words
@@ -155,7 +155,7 @@ class Unit:
         text = self.key[1] if self.key and unit(self.key[1]).starts("opens") else self.text.lstrip(_OPENING)
         opens = cue(self.language, "opens")
         head = [text[s:e] for s, e in sentences(text) if opens.match(text[s:e])][-1] if opens.match(text) else ""
-        for comma in () if self.has("contrary") else re.finditer(r",\s+", head):
+        for comma in () if self.has("contrary") else islice(re.finditer(r",\s+", head), 4):
             rest = head[comma.end() :]
             if unit(rest, self.language).begins_order or unit(rest.split(", ")[0], self.language).firm:
                 return head[: comma.start()]
