@@ -201,7 +201,7 @@ def _promise(kinds: dict[str, Kind], deed: Deed, described: str) -> None:
 def _listed(described: str, kind: Kind) -> list[str]:
     """Return the fields of a known form that a description lists: "Get a bill: amount, due date and plan"."""
     found = pattern("listed").search(described)
-    parts = split_list(re.sub(r"\([^)]*\)", "", described[found.end() :]).split(". ")[0]) if found else ()
+    parts = split_list(re.sub(r"\([^)]*\)", "", described[found.end() :][:600]).split(". ")[0]) if found else ()
     said = {w for f in (*kind.fields, kind.key) for w in name_words(f)} - {"date", "day", "time"}
     names = (snake(part) for part in parts)
     return [
