@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import compress
 from pathlib import Path
@@ -170,6 +171,14 @@ def write_grades(path: Path, grades: Iterable[Grade]) -> None:
 
 
 def append_lines(path: Path, values: Iterable[Mapping[str, Any]]) -> None:
-    """Add lines to either file at once: rows played later, or a paid answer while grading lasts."""
-    with path.open("ab") as out:
-        out.write(b"".join(dumps(value).encode() + b"\n" for value in values))
+    """Add lines to either file at once, all or none: rows played later, or a paid answer while grading lasts."""
+    lines = b"".join(dumps(value).encode() + b"\n" for value in values)
+    with path.open("ab", buffering=0) as out:
+        size = out.seek(0, os.SEEK_END)
+        try:
+            if out.write(lines) != len(lines):
+                raise OSError(f"{os.fspath(path)!r} took only a part of {len(lines)} bytes")
+        except OSError:
+            with suppress(OSError):  # a torn line would swallow the next one
+                out.truncate(size)
+            raise
