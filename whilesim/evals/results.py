@@ -145,7 +145,6 @@ class EvalResult:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write ``traces.jsonl`` and ``scores.json`` into a folder."""
         place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
         write_lines(place / "traces.jsonl", (t.to_json() for t in self.traces))
         write_whole(place / "scores.json", [dumps(self.summary(), indent=1).encode()])
 

@@ -98,10 +98,12 @@ def _refuse_own_calls(name: str, agent: Any) -> None:
     """Refuse a function that reaches for ``context.call`` and is not ready to be refused it."""
     own, found = set[str](), list[str]()
     with suppress(OSError, TypeError, ValueError, SyntaxError):  # a source that cannot be read shows nothing
-        own = {f"{name}.call" for name in inspect.signature(agent).parameters}
+        taken = inspect.signature(agent).parameters.values()
+        own = {f"{p.name}.call" for p in taken if p.default is p.empty or p.default is None}  # another is its own
         source = inspect.getsource(agent if inspect.isroutine(agent) else type(agent).__call__)
         nodes = list(ast.walk(ast.parse(textwrap.dedent(source))))
-        tried = {id(inner) for node in nodes if isinstance(node, ast.Try) for inner in ast.walk(node)}
+        ready = [n for n in nodes if isinstance(n, ast.Try) or "suppress(" in ast.unparse(getattr(n, "items", []))]
+        tried = {id(inner) for node in ready for inner in ast.walk(node)}
         found += [ast.unparse(n) for n in nodes if isinstance(n, ast.Attribute) and id(n) not in tried]
     if reached := own.intersection(found):
         told = f"the agent {name!r} makes its tool calls itself ({min(reached)}), and a served agent cannot"

@@ -6,7 +6,9 @@ import os
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from whilesim.chat.messages import Failure, Trace
 from whilesim.chat.usage import Usage
@@ -15,6 +17,11 @@ from whilesim.keeping.rows import to_plain
 
 NOTHING_EXPECTED, NO_TOOLS = "the ticket expects no final state", "the ticket expects no tools"
 """Reasons of a score of 1 that says nothing of the agent: nothing was asked, so nothing was missed."""
+
+
+def _by_role(usage: Any) -> Any:
+    """Read usage as older files have it: one sum, of nobody knows which roles."""
+    return {"all roles": usage} if isinstance(usage, dict) and "calls" in usage else usage
 
 
 @dataclass(slots=True)
@@ -52,7 +59,7 @@ class AgentTrace:
     """Why the agent gave no answer."""
     state_of: str = ""
     """Who says ``final_state``: ``agent``, ``world``, or nobody."""
-    usage: dict[str, Usage] = field(default_factory=dict)
+    usage: Annotated[dict[str, Usage], BeforeValidator(_by_role)] = field(default_factory=dict)
     """Role (agent, customer, judge) to what its model used; of models that a function of yours calls, nothing is known."""
     trace: Trace | None = field(default=None, repr=False, compare=False)
     """The same conversation as messages."""

@@ -147,7 +147,6 @@ def write_folder(folder: Path, played: Sequence[Row], manifest: Manifest, grades
         InputError: A row cannot be read, or some rows of a file would be written over all of them.
     """
     rows, ids = folder / "rows.jsonl", [row.id for row in played]
-    folder.mkdir(parents=True, exist_ok=True)
     if not isinstance(played, RowFile):
         write_rows(rows, played)
     elif not rows.exists() or not rows.samefile(played.path):
