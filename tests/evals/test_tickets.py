@@ -153,7 +153,7 @@ def test_a_text_may_start_like_json_and_so_may_an_id(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        (None, "no tickets were given. Type the path of a JSONL"),
+        (None, "no tickets were given. Type the path of a file.*whilesim eval --init"),
         (3, "ticket 1 is int, and must be a mapping"),
         (
             [ticket(expected_arguments={"cancl_order": {}})],

@@ -112,10 +112,10 @@ def first_fault(error: ValueError, *, given: bool = False) -> str:
         return str(error)
     first = error.errors(include_url=False)[0]
     place = ".".join(map(str, first["loc"]))
-    if given and first["type"].startswith("missing"):  # what would be shown is all that stands around it
-        return f"{place!r} is not there."
     if given:
-        return f"{repr(place) if place else 'it'} is {shorten(repr(scrub(first['input'])), 200)}: {first['msg']}."
+        missing = first["type"].startswith("missing")  # what would be shown then is all that stands around it
+        wrong = "not there" if missing else f"{shorten(repr(scrub(first['input'])), 200)}: {first['msg']}"
+        return f"{repr(place) if place else 'it'} is {wrong}."
     return f"{place}{': ' * bool(place)}{shorten(first['msg'], 200)}"
 
 

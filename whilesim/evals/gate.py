@@ -136,8 +136,7 @@ def _decide(found: Estimate, below: int, least: float, undecided: Way) -> tuple[
 def write_junit(result: EvalResult, report: GateReport, path: str | os.PathLike[str]) -> None:
     """Write JUnit XML: one test case per ticket, failed where the gate names it."""
     turns = {ticket: [turn for t in traces for turn in t.turns] for ticket, traces in result.by_ticket.items()}
-    page = render_page("junit", tickets=turns, reasons=report.reasons)
-    write_whole(path, [_NO_XML.sub("", page).encode()])
+    write_whole(path, [_NO_XML.sub("", render_page("junit", tickets=turns, reasons=report.reasons)).encode()])
 
 
 def write_summary(result: EvalResult, report: GateReport) -> None:

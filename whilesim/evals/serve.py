@@ -98,11 +98,11 @@ def _refuse_own_calls(name: str, agent: Any) -> None:
     """Refuse a function that reaches for ``context.call`` and is not ready to be refused it."""
     own, found = set[str](), list[str]()
     with suppress(OSError, TypeError, ValueError, SyntaxError):  # a source that cannot be read shows nothing
-        taken = inspect.signature(agent).parameters.values()
-        own = {f"{p.name}.call" for p in taken if p.default is p.empty or p.default is None}  # another is its own
+        taken = inspect.signature(agent).parameters.values()  # what has a default is the agent's own
+        own = {f"{p.name}.call" for p in taken if p.default is p.empty or p.default is None}
         source = inspect.getsource(agent if inspect.isroutine(agent) else type(agent).__call__)
         nodes = list(ast.walk(ast.parse(textwrap.dedent(source))))
-        ready = [n for n in nodes if isinstance(n, ast.Try) or "suppress(" in ast.unparse(getattr(n, "items", []))]
+        ready = [n for n in nodes if isinstance(n, ast.stmt) and re.match(r"try:|with .*suppress\(", ast.unparse(n))]
         tried = {id(inner) for node in ready for inner in ast.walk(node)}
         found += [ast.unparse(n) for n in nodes if isinstance(n, ast.Attribute) and id(n) not in tried]
     if reached := own.intersection(found):
@@ -191,8 +191,7 @@ async def _stream(request: Any, head: Mapping[str, Any], reply: Message, usage: 
     head = {**head, "object": "chat.completion.chunk"}
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": word} for word in re.findall(r"\s*\S+\s*$|\s*\S+", reply.content or "")]
-    calls = reply.to_openai().get("tool_calls", ())
-    deltas += [{"tool_calls": [{"index": i, **call}]} for i, call in enumerate(calls)]
+    deltas += [{"tool_calls": [{"index": i, **c}]} for i, c in enumerate(reply.to_openai().get("tool_calls", ()))]
     parts: list[tuple[Any, str | None]] = [*((delta, None) for delta in deltas), ({}, _finish(reply))]
     choices = [{"index": 0, "delta": delta, "finish_reason": end, "logprobs": None} for delta, end in parts]
     chunks: list[Any] = [{**head, "choices": [choice]} for choice in choices]

@@ -152,8 +152,7 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
     if isinstance(source, Tickets):
         return source
     if source is None:
-        typed = f"Type the path of a JSONL or CSV file, or owner/name of a dataset. {_TWENTY}"
-        raise InputError(f"no tickets were given. {typed}")
+        raise InputError(f"no tickets were given. Type the path of a file, or owner/name of a dataset. {_TWENTY}")
     where = "tickets"
     if isinstance(source, Simulation):
         values: Iterable[tuple[str, Any]] = [(f"row {t.source!r}", t) for t in _of_rows(source)]

@@ -18,10 +18,8 @@ from whilesim.keeping.rows import to_plain
 NOTHING_EXPECTED, NO_TOOLS = "the ticket expects no final state", "the ticket expects no tools"
 """Reasons of a score of 1 that says nothing of the agent: nothing was asked, so nothing was missed."""
 
-
-def _by_role(usage: Any) -> Any:
-    """Read usage as older files have it: one sum, of nobody knows which roles."""
-    return {"all roles": usage} if isinstance(usage, dict) and "calls" in usage else usage
+# older files have one sum, of nobody knows which roles
+_BY_ROLE = BeforeValidator(lambda told: {"all roles": told} if isinstance(told, dict) and "calls" in told else told)
 
 
 @dataclass(slots=True)
@@ -59,7 +57,7 @@ class AgentTrace:
     """Why the agent gave no answer."""
     state_of: str = ""
     """Who says ``final_state``: ``agent``, ``world``, or nobody."""
-    usage: Annotated[dict[str, Usage], BeforeValidator(_by_role)] = field(default_factory=dict)
+    usage: Annotated[dict[str, Usage], _BY_ROLE] = field(default_factory=dict)
     """Role (agent, customer, judge) to what its model used; of models that a function of yours calls, nothing is known."""
     trace: Trace | None = field(default=None, repr=False, compare=False)
     """The same conversation as messages."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from itertools import compress
 from pathlib import Path
@@ -174,10 +173,6 @@ def append_lines(path: Path, values: Iterable[Mapping[str, Any]]) -> None:
     lines = b"".join(dumps(value).encode() + b"\n" for value in values)
     with path.open("ab", buffering=0) as out:
         size = out.seek(0, os.SEEK_END)
-        try:
-            if out.write(lines) != len(lines):
-                raise OSError(f"{os.fspath(path)!r} took only a part of {len(lines)} bytes")
-        except OSError:
-            with suppress(OSError):  # a torn line would swallow the next one
-                out.truncate(size)
-            raise
+        if out.write(lines) != len(lines):
+            out.truncate(size)  # a torn line would swallow the next one
+            raise OSError(f"{os.fspath(path)!r} took only a part of {len(lines)} bytes")

@@ -308,14 +308,12 @@ class Simulation:
         Kept rows, once the simulation is graded; of a view (``data.dropped``) its own. Pairs
         and labels (``dpo``, ``kto``) take kept and dropped rows.
         """
-        if format in ("dpo", "kto"):
+        needs = {"dpo": "a pair needs a kept and a dropped row", "kto": "a label is of a kept or a dropped row"}
+        if format in needs:
             self._need_grades("kept")
         alone = self.states[0] if self.states else None
         if (format == "dpo" and alone) or (format == "kto" and alone in ("failed", "unjudged")):
-            need = (
-                "a pair needs a kept and a dropped row" if format == "dpo" else "a label is of a kept or a dropped row"
-            )
-            raise InputError(f'{need}, and these are {alone} ones. Type data.export(path, format="{format}")')
+            raise InputError(f'{needs[format]}, and these are {alone} ones. Type data.export(path, format="{format}")')
         states = self.states or (("kept",) if self.graded else ("unjudged",))
         return export_rows(self.rows, path, format=format, states=states, tools=self.tools, reasoning=reasoning)
 

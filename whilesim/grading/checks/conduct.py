@@ -59,9 +59,7 @@ def _between(messages: Sequence[Message], calls: Sequence[Call], call: Call, too
     heard = " ".join(m.content or "" for m in messages[calls[0].index : call.index] if m.role == "user")
     ids = {normal(str(v)) for k, v in leaves(call.arguments) if is_id(k, v)}
     writes = (c for c in calls[1:] if not c.failed and c.name in tools.writes)
-    touched = (
-        normal(str(v)) for c in writes for _, v in leaves(c.arguments)
-    )  # whole values: ids may have blanks in them
+    touched = (normal(str(v)) for c in writes for _, v in leaves(c.arguments))  # whole: an id may have blanks in it
     return bool(pattern("conduct", "anew").search(heard)) or not ids.isdisjoint(touched)
 
 

@@ -24,7 +24,7 @@ from whilesim.grading.checks.language import pattern
 _TOKEN = re.compile(r"[^\W_](?:[\w\-./@+'#&]*\w)?")
 _JUNK = re.compile(r"[\W_]+")
 _SPOKEN = re.compile(r"(?i)\b[\w.-]{1,40}(?:\W+dot\W+[\w-]+){0,4}\W+at(?:\W+[\w-]+\W+dot){1,4}\W+\w+")
-_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrt])")  # as JSON writes them
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrt])")  # as JSON writes it
 _DIGITS = re.compile(r"\d[\d\s().\-/]{5,20}\d")
 
 
@@ -49,8 +49,7 @@ def _runs(text: str) -> Iterator[str]:
     yield from (f"#{token}" for token in plain if token.isdigit())
     yield from (normal(re.sub(r"(?i)\W+(?:at|dot)\W+", "", m)) for m in _SPOKEN.findall(text))
     for start in range(len(plain)):
-        joined = accumulate(plain[start : start + 12])
-        yield from takewhile(lambda run: len(run) <= 24, islice(joined, 1, None))
+        yield from takewhile(lambda run: len(run) <= 24, islice(accumulate(plain[start : start + 12]), 1, None))
 
 
 @dataclass(frozen=True)
