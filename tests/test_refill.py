@@ -64,6 +64,26 @@ def test_refilled_rows_are_in_the_folder_and_the_same_call_goes_on_with_them(tmp
     assert again.certificate == data.certificate
 
 
+@pytest.mark.parametrize("room", [0, 30_000])
+def test_a_disk_that_takes_no_more_leaves_the_rows_in_memory_and_the_file_whole(tmp_path: Any, room: int) -> None:
+    resource = pytest.importorskip("resource")  # Windows has no limit to set
+    how: dict[str, Any] = {"situations": 12, "rollouts": 1, "progress": False, "run_dir": tmp_path}
+    data = ws.simulate(tools=TOOLS, system_prompt=POLICY, **how).grade()
+    path, limits = tmp_path / "rows.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = path.read_bytes()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + room, limits[1]))
+    try:
+        with pytest.raises(ws.RunError, match=rf"in memory only, .*Make room and type data\.save\('{tmp_path}'\)"):
+            data.refill(rows=5)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    assert (len(data.rows), data.ledger.planned, data.ledger.unjudged) == (17, 17, 5)
+    data.save(tmp_path)
+    assert list(ws.load(tmp_path).rows) == list(data.rows)
+    assert len(data.refill(rows=3).rows) == len(ws.load(tmp_path).rows) == 20
+
+
 def test_a_shard_without_rows_can_be_refilled() -> None:
     empty = ws.plan(tools=TOOLS, system_prompt=POLICY, situations=2).shard(0, 100)
     data = ws.simulate(plan=empty, progress=False).grade()

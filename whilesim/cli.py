@@ -286,10 +286,9 @@ def _make_plan(policy_file: str | None, tools_file: Sequence[str], situations: s
     if policy_file is None or not tools_file:
         lacking = "--policy" if policy_file is None else "--tools"
         raise InputError(f"{lacking} is missing: a plan needs both files. Type: --policy policy.md --tools tools.json")
-    tools = [Path(file) for file in tools_file]
-    return make_plan(
-        tools=tools if len(tools) > 1 else tools[0], system_prompt=read_policy(policy_file), situations=many, **options
-    )
+    files = [Path(file) for file in tools_file]
+    tools: Any = files if len(files) > 1 else files[0]
+    return make_plan(tools=tools, system_prompt=read_policy(policy_file), situations=many, **options)
 
 
 def _load(run: str) -> Any:

@@ -90,8 +90,7 @@ def reopen(
         if not (given or known) and isinstance(data.manifest.fingerprint.get(role), Mapping):
             msg = f"where the {role} {models[role]!r} answered is not written down. Type --{role} to name a model at its provider"
             raise InputError(msg + (", or --base-url as it was." if role == "agent" else "."))
-    player = Model(str(name), base_url=base_url) if base_url else name
-    cast = run(find_cast(player, None if other == name else other))
+    cast = run(find_cast(Model(str(name), base_url=base_url) if base_url else name, None if other == name else other))
     how = How(counts["rollouts"], counts["turns"], 64, None, None, str(folder))
     data.players, data.asked = cast.players, {"rubric": rubric and Path(rubric), "judge": judge}
     data.refiller = refiller(load_plan(folder / "plan.json"), cast, how)

@@ -328,6 +328,9 @@ def test_a_weak_suite_is_named_once_in_a_shell(tmp_path: Path) -> None:
         told = shell("eval", str(path))
     assert told.exit_code == 0, told.output
     assert told.output.count("so they tell little: CS-001") == told.output.count("weak suite") > 0
+    for command in ("eval", "floors"):
+        with pytest.warns(UserWarning, match="so they tell little: CS-001"):  # JSON holds numbers, and no word of it
+            shell(command, str(path), "--json")
 
 
 @pytest.mark.parametrize(

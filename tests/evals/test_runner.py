@@ -524,6 +524,23 @@ def test_a_run_is_saved_and_read_back(tmp_path: Path) -> None:
             load_result(tmp_path)
 
 
+def test_a_folder_of_before_usage_was_told_by_role_and_before_nothing_expected_was_1_is_read(tmp_path: Path) -> None:
+    options = ws.EvalOptions(floors=False, progress=False, run_dir=tmp_path)
+    result = run(shop_agent, ticket(1), ticket(2, expected_final_state={}), options=options)
+    lines = [json.loads(line) for line in (tmp_path / "traces.jsonl").read_text().splitlines()]
+    for line in lines:
+        line["usage"] = {"calls": 2, "tokens_in": 9, "tokens_out": 1, "usd": None}
+    assert lines[1]["reasons"]["resolution"] == "the ticket expects no final state"
+    lines[1]["scores"]["resolution"] = None
+    (tmp_path / "traces.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    old = load_result(tmp_path)
+    assert old.usage == {"all roles": Usage(calls=4, tokens_in=18, tokens_out=2, usd=None)}
+    assert (old.pass_at, old.scores["resolution"]) == (result.pass_at, result.scores["resolution"])
+    assert ws.gate(old, resolution=1.0).passed
+    assert ws.compare(old, result).regressions == ()
+    assert len(ws.load_tickets(tmp_path / "traces.jsonl")) == 2
+
+
 def test_an_empty_policy_takes_no_word_of_the_customers_away() -> None:
     empty = ws.EvalOptions(floors=False, progress=False, system_prompt="")
     (trace,) = run("do_nothing", options=empty).traces

@@ -215,7 +215,7 @@ def test_an_agents_word_excuses_nothing_that_the_ticket_says_otherwise(
     state = {} if says is None else {"verified": says}
     scored = score_policy(trace("issue_refund", state=state), one(**told), rules)
     assert scored.value == value
-    vouched = "by the agent's own word alone (the ticket says False: type it in expected_final_state"
+    vouched = "by the agent's own word alone (the ticket, or the world it was played on, says False: type it in expected_final_state"
     assert (vouched in scored.why) is (says is True and value == 0.0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import json
 import threading
@@ -94,7 +95,7 @@ def test_litellm_talks_to_it() -> None:
     ("body", "status", "match"),
     [
         (b'{"model": "echo", "messages"', 400, "the request cannot be read"),
-        (b'{"model": "echo"}', 400, "'messages' is {'model': 'echo'}: Field required."),
+        (b'{"model": "echo"}', 400, "the request cannot be read: 'messages' is not there."),
         (b"[1]", 400, "it is [1]: Input should be a valid dictionary"),
         (b'{"model": "echo", "messages": "hi"}', 400, "'messages' is 'hi': Input should be a valid list."),
         (b'{"model": "echo", "messages": ["hi"]}', 400, "'messages.0' is 'hi': Input should be a valid dictionary."),
@@ -144,6 +145,9 @@ def test_what_clients_leave_empty_is_no_fault() -> None:
     assert asyncio.run(ask()) == "You said: hi"
 
 
+CLERK = Context(tools=(), case="", seed=0, answer=lambda call: "found")
+
+
 def calls_now(messages: Any, context: Any) -> str:
     if "order" in messages[-1]["content"]:
         return str(context.call("lookup_order", {}))
@@ -167,12 +171,26 @@ def ready(messages: Any, context: Any) -> Any:
         return caller(messages, context)
 
 
+def ready_otherwise(messages: Any, context: Any) -> Any:
+    with contextlib.suppress(InputError):
+        return context.call("lookup_order", {})
+    return caller(messages, context)
+
+
+def of_its_own(messages: Any, context: Any, clerk: Any = CLERK) -> str:
+    return str(clerk.call("lookup_order", {}))
+
+
+def by_default(messages: Any, context: Any = None) -> str:
+    return str(context.call("lookup_order", {}))
+
+
 def of_another(messages: Any, context: Any) -> str:
-    clerk = Context(tools=(), case="", seed=0, answer=lambda call: "found")
+    clerk = CLERK
     return clerk.call("lookup_order", {})
 
 
-@pytest.mark.parametrize("agent", [calls_now, calls_as_a_ticket, Calling()])
+@pytest.mark.parametrize("agent", [calls_now, calls_as_a_ticket, Calling(), by_default])
 def test_an_agent_that_makes_its_calls_itself_is_refused_before_it_is_served(agent: Any) -> None:
     async def start() -> None:
         async with serving({"mine": agent}):
@@ -184,7 +202,9 @@ def test_an_agent_that_makes_its_calls_itself_is_refused_before_it_is_served(age
         asyncio.run(start())
 
 
-@pytest.mark.parametrize("agent", [ready, of_another, reaching, functools.partial(caller), caller, shop_agent])
+@pytest.mark.parametrize(
+    "agent", [ready, ready_otherwise, of_its_own, of_another, reaching, functools.partial(caller), caller, shop_agent]
+)
 def test_an_agent_of_which_that_cannot_be_known_is_served(agent: Any) -> None:
     async def start() -> str:
         async with serving({"mine": agent}) as url:

@@ -103,9 +103,14 @@ def test_a_column_of_many_tickets_is_told_once(recwarn: pytest.WarningsRecorder)
 def test_rows_to_train_on_are_no_tickets_and_the_way_to_make_some_is_told(demo: Simulation, tmp_path: Path) -> None:
     demo.kept.export(tmp_path / "kept.jsonl")
     with pytest.raises(
-        InputError, match=r"line 1 is a row to train on.*ws\.load_tickets\(ws\.load\(RUN\)\.kept\)\.save"
+        InputError,
+        match=r"kept.jsonl: line 1 is a row to train on, and no ticket\. Type ws\.load_tickets\(ws\.load\(RUN\)\.kept\)\.save",
     ):
         load_tickets(tmp_path / "kept.jsonl")
+    with pytest.raises(InputError, match=r"there is no file '.*' of tickets\. Type ws\.load_tickets\(ws\.load\(RUN\)"):
+        load_tickets(tmp_path)
+    with pytest.raises(InputError, match=r"there is no file '.*none' of tickets\. Type: whilesim eval --init"):
+        load_tickets(tmp_path / "none")
 
 
 def test_a_csv_reads_lists_and_json_and_leaves_out_an_empty_row(tmp_path: Path) -> None:
@@ -148,7 +153,7 @@ def test_a_text_may_start_like_json_and_so_may_an_id(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        (None, "no tickets were given. Type the path of a JSONL"),
+        (None, "no tickets were given. Type the path of a file.*whilesim eval --init"),
         (3, "ticket 1 is int, and must be a mapping"),
         (
             [ticket(expected_arguments={"cancl_order": {}})],
@@ -208,14 +213,20 @@ def test_it_is_said_how_many_rows_became_no_ticket_and_why(demo: Simulation, cap
     tickets, rows = load_tickets(demo.kept), demo.kept.rows
     twice = len(rows) - len({r.card_id for r in rows})
     (told,) = caplog.messages
-    assert told.startswith(f"{len(tickets)} tickets of {len(rows)} rows: ")
-    assert f"{twice} are further rollouts of a card" in told
-    assert f"{len(rows) - len(tickets) - twice} ask for no call and no hand-off" in told
+    assert told.startswith(f"{len(tickets)} of {len(rows)} rows became tickets; left out: ")
+    assert f"{twice} further rollouts of a card" in told
+    assert f"{len(rows) - len(tickets) - twice} that ask for no call and no hand-off" in told
     caplog.clear()
     mine = {t.source for t in tickets}
     assert len(load_tickets(demo.kept.filter(lambda r: r.id in mine))) == len(tickets)
     assert load_tickets(list(tickets))
     assert not caplog.messages  # nothing was left out
+
+
+def test_tickets_are_saved_into_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+    tickets = load_tickets([ticket()])
+    tickets.save(tmp_path / "eval" / "new" / "tickets.jsonl")
+    assert list(load_tickets(tmp_path / "eval" / "new" / "tickets.jsonl")) == list(tickets)
 
 
 def test_a_card_whose_first_rollout_was_dropped_is_a_ticket_by_its_second(demo: Simulation) -> None:

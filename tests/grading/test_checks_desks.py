@@ -121,6 +121,11 @@ ORDER = 'T: orders.place {"account_no": "5510-22", "symbol": "VLTA", "quantity":
         ("go", True),
         ("Friday is good.", True),
         ("That day works for me", True),
+        ("Friday works.", True),
+        ("Nothing works.", False),
+        ("My phone works.", False),
+        ("What is good", False),
+        ("Not the order.", False),
         ("Place it where?", False),
         ("Place a bigger order", False),
         ("Leave it.", False),
@@ -139,6 +144,36 @@ def test_the_same_again_is_no_duplicate_where_the_customer_wants_it_again():
     assert found(*start, "C: And the same once more, please.", call) == []
     assert found(*start, "C: Thanks, when is it there?", call) == ["duplicate_write"]
     assert found("C: Move another 100 out of 5510-22.", call, call) == ["duplicate_write"]
+
+
+@pytest.mark.parametrize(
+    ("said", "again"),
+    [
+        ("And another 100, please.", True),
+        ("Can you do the same again?", True),
+        ("Is it possible to do it twice?", True),
+        ("What about another 50?", True),
+        ("No, once more please.", True),
+        ("Please don't do it twice!", False),
+        ("What was the amount again?", False),
+        ("Thanks. Is it the same account?", False),
+        ("I have another question.", False),
+    ],
+)
+def test_a_question_or_a_no_asks_for_nothing_once_more(said, again):
+    call = 'T: cash_transfer {"account_no": "5510-22", "amount": "100"} -> {"state": "accepted"}'
+    turns = ("C: Move 100 out of 5510-22.", call, "A: I have transferred 100.", f"C: {said}", call)
+    assert found(*turns) == ([] if again else ["duplicate_write"])
+
+
+@pytest.mark.parametrize("number", ["5510-22", "5510 22", "Ü 5510"])
+def test_another_write_of_the_same_record_in_between_makes_no_duplicate(number):
+    move = f'T: cash_transfer {json.dumps({"account_no": number, "amount": "100"})} -> {{"state": "accepted"}}'
+    order = f'T: orders.place {json.dumps({"account_no": number, "symbol": "VLTA"})} -> {{"order_no": "O-4007"}}'
+    other = order.replace(json.dumps(number), '"7777"')
+    start = f"C: Move 100 out of {number}, buy VLTA for it or for 7777, then move 100 again."
+    assert found(start, move, order, move) == []
+    assert found(start, move, other, move) == ["duplicate_write"]
 
 
 def test_a_rule_about_some_deeds_holds_no_tool_that_shares_only_their_noun():
@@ -163,6 +198,18 @@ def test_an_address_may_be_spelled_aloud():
     for spelled in ("jo dot lark at kea dot org", "jo.lark (at) kea (dot) org", "jo.lark at kea dot org"):
         assert found(f"C: Mail V-8821 to {spelled}.", mail % "jo.lark@kea.org") == []
         assert found(f"C: Mail V-8821 to {spelled}.", mail % "j.lark@kea.org") == ["unsourced_identifier"]
+
+
+@pytest.mark.parametrize("note", ["Moved from\nV-8821", "Seen\tV-8821 \u2192 done"])
+def test_an_id_behind_a_mark_that_json_escapes_was_given(note):
+    read = f'T: get_visit {{"visit_id": "V-1"}} -> {json.dumps({"note": note})}'
+    assert found("C: What about V-1?", read, CANCELLED) == []
+    assert found("C: What about V-1?", read, CANCELLED.replace("V-8821", "V-8822")) == ["unsourced_identifier"]
+
+
+def test_an_id_with_letters_that_json_escapes_was_given():
+    read = 'T: get_visit {"visit_id": "V-1"} -> {"next": "\\u00dc-8821"}'
+    assert found("C: What about V-1?", read, CANCELLED.replace("V-8821", "Ü-8821")) == []
 
 
 def test_calls_may_have_the_names_that_the_tools_came_with():

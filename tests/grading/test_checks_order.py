@@ -65,6 +65,7 @@ def test_what_a_rule_wants_first_is_called_first(rule, first, later):
         "Never check the balance before transferring money.",
         "Check the weather before booking a room.",
         "Obtain a clear yes before booking a room.",
+        "Our guests check availability before booking a room.",
     ],
 )
 def test_a_rule_that_leaves_open_what_comes_first_holds_nobody(rule):

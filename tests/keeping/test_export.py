@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -223,6 +224,14 @@ def test_hostile_rows_do_not_keep_datasets_from_reading_the_file(make, tmp_path)
     calls = loaded(tmp_path / "trl.jsonl", tmp_path)[1]["messages"][2]["tool_calls"]
     arguments = {"s": "\\ud800 is no character", "l": [], "o": {}, "n": 2**64 - 1}
     assert calls[0]["function"]["arguments"] == arguments
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no such pipes")
+def test_a_pipe_such_as_dev_stdout_is_not_replaced_by_a_file(data, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="names no file to write"):
+        data.export(tmp_path / "pipe")
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_a_folder_is_no_file_to_write_and_no_row_is_told(data, tmp_path):

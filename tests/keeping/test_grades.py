@@ -131,6 +131,18 @@ def test_what_was_judged_before_a_stop_is_not_paid_for_again(data, tmp_path):
     assert paid.asked == ["s05/r0"]
 
 
+@pytest.mark.parametrize("folder", [True, False])
+def test_what_was_judged_before_a_stop_is_not_paid_for_again_by_the_same_process(data, tmp_path, folder):
+    data.save(tmp_path)
+    run, first = load(tmp_path) if folder else data, FakeJudge({"s05/r0": ModelError("no key", reason="auth")})
+    with pytest.raises(ModelError, match="no key"):
+        run.grade(RUBRIC, judge=first)
+    assert (run.graded, run.ledger.unjudged) == (False, 6)  # half a judgement is none
+    paid = FakeJudge()
+    assert run.grade(RUBRIC, judge=paid).ledger.kept == 5
+    assert paid.asked == ["s05/r0"]
+
+
 def test_a_torn_line_of_a_killed_process_spoils_no_later_one(data, tmp_path):
     data.save(tmp_path)
     path = tmp_path / "verdicts.jsonl"

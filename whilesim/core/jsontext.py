@@ -113,7 +113,9 @@ def first_fault(error: ValueError, *, given: bool = False) -> str:
     first = error.errors(include_url=False)[0]
     place = ".".join(map(str, first["loc"]))
     if given:
-        return f"{repr(place) if place else 'it'} is {shorten(repr(scrub(first['input'])), 200)}: {first['msg']}."
+        missing = first["type"].startswith("missing")  # what would be shown then is all that stands around it
+        wrong = "not there" if missing else f"{shorten(repr(scrub(first['input'])), 200)}: {first['msg']}"
+        return f"{repr(place) if place else 'it'} is {wrong}."
     return f"{place}{': ' * bool(place)}{shorten(first['msg'], 200)}"
 
 
@@ -139,16 +141,17 @@ def write_lines(path: str | os.PathLike[str], values: Iterable[Mapping[str, Any]
 
 
 def write_whole(path: str | os.PathLike[str], chunks: Iterable[bytes]) -> int:
-    """Write a file, whole or not at all; return how many chunks.
+    """Write a file, and the folders that it lacks, whole or not at all; return how many chunks.
 
     The bytes go to a temporary file beside the target, which replaces it once they are on disk.
 
     Raises:
         InputError: The path names no file.
     """
-    if not (target := Path(path)).name or target.is_dir():
+    if not (target := Path(path)).name or (target.exists() and not target.is_file()):
         raise InputError(f"{os.fspath(path)!r} names no file to write. Type a file's name.")
     temporary = target.with_name(target.name + ".part")
+    target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with temporary.open("wb") as out:
             count = sum(1 for _ in map(out.write, chunks))

@@ -65,9 +65,9 @@ def _evaluate(tickets: str | None, how: dict[str, Any], agent: str) -> Any:
     from whilesim.evals.runner import evaluate
     from whilesim.evals.setup import read_options
 
-    # what the user's code prints is no part of the result, and the result itself says that a suite is weak
-    with redirect_stdout(sys.stderr), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*so they tell little")
+    with redirect_stdout(sys.stderr), warnings.catch_warnings():  # what the user's code prints is no part of the result
+        if not click.get_current_context().params["as_json"]:  # the text says itself that a suite is weak
+            warnings.filterwarnings("ignore", message=".*so they tell little")
         return evaluate(load_agent(agent), tickets, **read_options(how))
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from whilesim.core.errors import GateFailed, InputError
+from whilesim.core.jsontext import write_whole
 from whilesim.core.stats import Estimate
 from whilesim.core.templates import render_page
 from whilesim.evals.results import EvalResult, gather
@@ -98,7 +99,7 @@ def hold(
 def is_below(trace: AgentTrace, name: str, least: float) -> bool:
     """Whether a trace is below a threshold, or could not be scored though its ticket asks for something."""
     score = trace.scores.get(name) if name != "passed" else float(bool(trace.passed))
-    return score is None or score < least
+    return score < least if score is not None else trace.reasons.get(name) != NOTHING_EXPECTED  # as older files have it
 
 
 def _undecided(trace: AgentTrace) -> str:
@@ -121,10 +122,8 @@ def _beside(result: EvalResult, name: str, least: float | None) -> str:
 def _decide(found: Estimate, below: int, least: float, undecided: Way) -> tuple[bool, str]:
     """Say whether a mean holds against a threshold, and in words why."""
     if least == 1.0:
-        return (
-            not below,
-            f"{below} trial{' is' if below == 1 else 's are'} below it" if below else "holds for every ticket",
-        )
+        told = f"{below} trial{' is' if below == 1 else 's are'} below it"
+        return not below, told if below else "holds for every ticket"
     if found.value is None:
         return False, f"nothing could be scored ({found.why})"
     holds, said = found.value >= least, "above it" if found.value >= least else "below it"
@@ -137,9 +136,7 @@ def _decide(found: Estimate, below: int, least: float, undecided: Way) -> tuple[
 def write_junit(result: EvalResult, report: GateReport, path: str | os.PathLike[str]) -> None:
     """Write JUnit XML: one test case per ticket, failed where the gate names it."""
     turns = {ticket: [turn for t in traces for turn in t.turns] for ticket, traces in result.by_ticket.items()}
-    page = render_page("junit", tickets=turns, reasons=report.reasons)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    Path(path).write_text(_NO_XML.sub("", page), encoding="utf-8")
+    write_whole(path, [_NO_XML.sub("", render_page("junit", tickets=turns, reasons=report.reasons)).encode()])
 
 
 def write_summary(result: EvalResult, report: GateReport) -> None:

@@ -144,10 +144,8 @@ class EvalResult:
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write ``traces.jsonl`` and ``scores.json`` into a folder."""
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
-        write_lines(place / "traces.jsonl", (t.to_json() for t in self.traces))
-        write_whole(place / "scores.json", [dumps(self.summary(), indent=1).encode()])
+        write_lines(Path(folder, "traces.jsonl"), (t.to_json() for t in self.traces))
+        write_whole(Path(folder, "scores.json"), [dumps(self.summary(), indent=1).encode()])
 
     def push_to_hub(self, repo: str, *, split: str = "nightly", private: bool = True) -> str:
         """Publish traces and scores beside the runs before, and return the revision."""
@@ -169,12 +167,9 @@ class EvalResult:
         found = [t.findings[0] for t in self.traces if t.findings]
         lines += [f"  {len(failures)} without an answer: {failures[0]}"] if failures else []
         lines += [f"  {len(found)} in which the agent said what is not so: {found[0]}"] if found else []
-        more = [t for t in self.traces if t.passed and (t.scored("tool_accuracy") or 1.0) < 1]
-        lines += (
-            [f"  {len(more)} passed with calls besides: {more[0].case_id}, {more[0].say_why('tool_accuracy')}"]
-            if more
-            else []
-        )
+        beside = [t for t in self.traces if t.passed and (t.scored("tool_accuracy") or 1.0) < 1]
+        told_of = [f"{t.case_id}, {t.say_why('tool_accuracy')}" for t in beside]
+        lines += [f"  {len(beside)} passed with calls besides: {told_of[0]}"] if beside else []
         lines += ["  " + line for line in str(self.handoffs).splitlines()]
         wrong = [t for t in self.failed if not t.failure]
         told = {t.case_id: [t.say_why(n) for n in SCORERS if t.scores.get(n) not in (None, 1.0)] for t in wrong}

@@ -117,7 +117,7 @@ def score_policy(trace: AgentTrace, ticket: Ticket, rules: Rules) -> Scored:
         if trace.state_of == "world" or told == wanted:
             return ""
         typed = "type it in expected_final_state where a right agent makes it so"
-        return f"{key} is {wanted!r} by the agent's own word alone (the ticket says {told!r}: {typed})"
+        return f"{key} is {wanted!r} by the agent's own word alone (the ticket, or the world it was played on, says {told!r}: {typed})"
 
     for name, rule in rules.items():
         if isinstance(rule, Rule):

@@ -98,10 +98,12 @@ def _refuse_own_calls(name: str, agent: Any) -> None:
     """Refuse a function that reaches for ``context.call`` and is not ready to be refused it."""
     own, found = set[str](), list[str]()
     with suppress(OSError, TypeError, ValueError, SyntaxError):  # a source that cannot be read shows nothing
-        own = {f"{name}.call" for name in inspect.signature(agent).parameters}
+        taken = inspect.signature(agent).parameters.values()  # what has a default is the agent's own
+        own = {f"{p.name}.call" for p in taken if p.default is p.empty or p.default is None}
         source = inspect.getsource(agent if inspect.isroutine(agent) else type(agent).__call__)
         nodes = list(ast.walk(ast.parse(textwrap.dedent(source))))
-        tried = {id(inner) for node in nodes if isinstance(node, ast.Try) for inner in ast.walk(node)}
+        ready = [n for n in nodes if isinstance(n, ast.stmt) and re.match(r"try:|with .*suppress\(", ast.unparse(n))]
+        tried = {id(inner) for node in ready for inner in ast.walk(node)}
         found += [ast.unparse(n) for n in nodes if isinstance(n, ast.Attribute) and id(n) not in tried]
     if reached := own.intersection(found):
         told = f"the agent {name!r} makes its tool calls itself ({min(reached)}), and a served agent cannot"
@@ -189,8 +191,7 @@ async def _stream(request: Any, head: Mapping[str, Any], reply: Message, usage: 
     head = {**head, "object": "chat.completion.chunk"}
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": word} for word in re.findall(r"\s*\S+\s*$|\s*\S+", reply.content or "")]
-    calls = reply.to_openai().get("tool_calls", ())
-    deltas += [{"tool_calls": [{"index": i, **call}]} for i, call in enumerate(calls)]
+    deltas += [{"tool_calls": [{"index": i, **c}]} for i, c in enumerate(reply.to_openai().get("tool_calls", ()))]
     parts: list[tuple[Any, str | None]] = [*((delta, None) for delta in deltas), ({}, _finish(reply))]
     choices = [{"index": 0, "delta": delta, "finish_reason": end, "logprobs": None} for delta, end in parts]
     chunks: list[Any] = [{**head, "choices": [choice]} for choice in choices]

@@ -96,6 +96,8 @@ class _Oracle(Oracle):
 
 
 _KNOWN = tuple(f.name for f in fields(Ticket))
+_TWENTY = "Type: whilesim eval --init, for twenty to begin with."
+_OF_RUN = "Type ws.load_tickets(ws.load(RUN).kept).save(FILE), for tickets of a run."
 _TEXTS = {f.name for f in fields(Ticket) if f.type in ("str", "Words")}
 
 
@@ -150,7 +152,7 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
     if isinstance(source, Tickets):
         return source
     if source is None:
-        raise InputError("no tickets were given. Type the path of a JSONL or CSV file, or owner/name of a dataset.")
+        raise InputError(f"no tickets were given. Type the path of a file, or owner/name of a dataset. {_TWENTY}")
     where = "tickets"
     if isinstance(source, Simulation):
         values: Iterable[tuple[str, Any]] = [(f"row {t.source!r}", t) for t in _of_rows(source)]
@@ -162,10 +164,10 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
         values = ((f"ticket {i}", v) for i, v in enumerate(source if isinstance(source, Iterable) else [source], 1))
     found, faults, strange = dict[str, tuple[str, Ticket]](), list[str](), dict[str, list[str]]()
     for place, value in values:
+        if isinstance(value, Mapping) and "messages" in value and "ticket_id" not in value:
+            raise InputError(f"{where}: {place} is a row to train on, and no ticket. {_OF_RUN}")
         try:
             ticket = _read(value, place, strange)
-            if ticket.oracle is not None:
-                checked(_Oracle, ticket.oracle, f"{place}: the oracle's field ")
         except InputError as error:
             faults.append(str(error))
             continue
@@ -177,7 +179,7 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
         told = "\n  ".join(faults[:10])
         raise InputError(f"{where}: {len(faults)} of the tickets cannot be used, mend them:\n  {told}{more}")
     if not found:
-        raise InputError(f"{where}: there is no ticket in it. Type: whilesim eval --init, for twenty to begin with.")
+        raise InputError(f"{where}: there is no ticket in it. {_TWENTY}")
     for name, places in strange.items():
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
         told = f"{places[0]}{more}: the field {name!r} is unknown and was left out; the fields are {', '.join(_KNOWN[:6])} ..."
@@ -186,16 +188,18 @@ def load_tickets(source: Any, *, split: str = "test") -> Tickets:
 
 
 def _read(value: Any, place: str, strange: dict[str, list[str]]) -> Ticket:
-    if isinstance(value, Ticket):
-        return value
+    ticket = value if isinstance(value, Ticket) else _of_fields(value, place, strange)
+    if ticket.oracle is not None:
+        checked(_Oracle, ticket.oracle, f"{place}: the oracle's field ")
+    return ticket
+
+
+def _of_fields(value: Any, place: str, strange: dict[str, list[str]]) -> Ticket:
     if isinstance(value, Mapping) and {"case_id", "turns"} <= value.keys():  # a line of traces.jsonl
         value = checked(AgentTrace, value, f"{place}: ")
     value = _of_trace(value) if hasattr(value, "case_id") else value
     if not isinstance(value, Mapping):
         raise InputError(f"{place} is {type(value).__name__}, and must be a mapping with ticket_id and user_message.")
-    if "messages" in value and "ticket_id" not in value:
-        typed = "Type ws.load_tickets(ws.load(RUN).kept).save(FILE), for tickets of a run."
-        raise InputError(f"{place} is a row to train on, and no ticket. {typed}")
     for name in (name for name in value if name not in _KNOWN):
         if hint := near(str(name), _KNOWN, 0.84):  # so near that it is no column of the user's own
             raise InputError(f"{place}: the field {name!r} is unknown. {hint}")
@@ -213,8 +217,7 @@ def _read(value: Any, place: str, strange: dict[str, list[str]]) -> Ticket:
 
 def _of_file(path: Path) -> Iterator[tuple[str, Any]]:
     if not path.is_file():
-        msg = f"there is no file {os.fspath(path)!r} of tickets. Type: whilesim eval --init, for twenty to begin with."
-        raise InputError(msg)
+        raise InputError(f"there is no file {os.fspath(path)!r} of tickets. {_OF_RUN if path.is_dir() else _TWENTY}")
     if path.suffix == ".csv":
         try:
             yield from _of_csv(path)
@@ -288,10 +291,10 @@ def _of_rows(data: Simulation) -> Iterator[Ticket]:
         if first and oracle is not None and (oracle.must_call or oracle.handoff_wanted):
             yield _of_row(row, oracle, data.manifest.seed)
         else:
-            left["ask for no call and no hand-off" if first else "are further rollouts of a card"] += 1
+            left["that ask for no call and no hand-off" if first else "further rollouts of a card"] += 1
     if left:
         why = ", ".join(f"{n} {told}" for told, n in left.items())
-        log.warning("%d tickets of %d rows: %s", len(data.rows) - left.total(), len(data.rows), why)
+        log.warning("%d of %d rows became tickets; left out: %s", len(data.rows) - left.total(), len(data.rows), why)
 
 
 def _of_row(row: Row, oracle: Oracle, seed: int) -> Ticket:

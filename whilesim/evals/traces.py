@@ -6,7 +6,9 @@ import os
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from whilesim.chat.messages import Failure, Trace
 from whilesim.chat.usage import Usage
@@ -15,6 +17,9 @@ from whilesim.keeping.rows import to_plain
 
 NOTHING_EXPECTED, NO_TOOLS = "the ticket expects no final state", "the ticket expects no tools"
 """Reasons of a score of 1 that says nothing of the agent: nothing was asked, so nothing was missed."""
+
+# older files have one sum, of nobody knows which roles
+_BY_ROLE = BeforeValidator(lambda told: {"all roles": told} if isinstance(told, dict) and "calls" in told else told)
 
 
 @dataclass(slots=True)
@@ -52,7 +57,7 @@ class AgentTrace:
     """Why the agent gave no answer."""
     state_of: str = ""
     """Who says ``final_state``: ``agent``, ``world``, or nobody."""
-    usage: dict[str, Usage] = field(default_factory=dict)
+    usage: Annotated[dict[str, Usage], _BY_ROLE] = field(default_factory=dict)
     """Role (agent, customer, judge) to what its model used; of models that a function of yours calls, nothing is known."""
     trace: Trace | None = field(default=None, repr=False, compare=False)
     """The same conversation as messages."""

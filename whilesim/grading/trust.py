@@ -140,8 +140,7 @@ async def measure_trust(reader: Reader, cases: Sequence[Case], labels: Mapping[s
 
 async def probe_retest(reader: Reader, cases: Sequence[Case]) -> Probe:
     """Read each conversation again, as another call, and count the verdicts that flip."""
-    again = [replace(c, key=replace(c.key, sample=c.key.sample + 1)) for c in cases]
-    return await _probe(reader, again, _flipped)
+    return await _probe(reader, [replace(c, key=replace(c.key, sample=c.key.sample + 1)) for c in cases], _flipped)
 
 
 async def probe_style(reader: Reader, cases: Sequence[Case], name: str) -> Probe:

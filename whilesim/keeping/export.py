@@ -19,7 +19,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from whilesim.core.errors import InputError
@@ -85,7 +84,6 @@ def export_rows(
         lines = _labels((row for _, row in chosen), left_out, tools, reasoning)
     else:
         lines = (_WRITERS[format](row, reasoning) for _, row in chosen)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
     count = write_lines(path, _readable(lines, left_out))
     return Export(path=os.fspath(path), format=format, lines=count, left_out=dict(sorted(left_out.items())))
 

@@ -146,7 +146,6 @@ def write_folder(folder: Path, played: Sequence[Row], manifest: Manifest, grades
         InputError: A row cannot be read, or some rows of a file would be written over all of them.
     """
     rows, ids = folder / "rows.jsonl", [row.id for row in played]
-    folder.mkdir(parents=True, exist_ok=True)
     if not isinstance(played, RowFile):
         write_rows(rows, played)
     elif not rows.exists() or not rows.samefile(played.path):
@@ -170,6 +169,10 @@ def write_grades(path: Path, grades: Iterable[Grade]) -> None:
 
 
 def append_lines(path: Path, values: Iterable[Mapping[str, Any]]) -> None:
-    """Add lines to either file at once: rows played later, or a paid answer while grading lasts."""
-    with path.open("ab") as out:
-        out.write(b"".join(dumps(value).encode() + b"\n" for value in values))
+    """Add lines to either file at once, all or none: rows played later, or a paid answer while grading lasts."""
+    lines = b"".join(dumps(value).encode() + b"\n" for value in values)
+    with path.open("ab", buffering=0) as out:
+        size = out.seek(0, os.SEEK_END)
+        if out.write(lines) != len(lines):
+            out.truncate(size)  # a torn line would swallow the next one
+            raise OSError(f"{os.fspath(path)!r} took only a part of {len(lines)} bytes")

@@ -121,8 +121,7 @@ def pull(repo: str) -> tuple[list[Row], Manifest]:
     if "manifest.json" not in present or not paths:
         raise InputError(f"{repo!r} was not pushed by whilesim: it holds no manifest.json beside data/*.parquet.")
     manifest = _read_manifest(repo)
-    rows = list(share_tools(row for path in paths for row in _read_rows(repo, path)))
-    return sorted(rows, key=_in_order), manifest
+    return sorted(share_tools(row for path in paths for row in _read_rows(repo, path)), key=_in_order), manifest
 
 
 def make_repo(repo: str, private: bool) -> list[str]:

@@ -17,7 +17,7 @@ from whilesim.core.errors import InputError
 from whilesim.grading.rubric import read_rubric
 from whilesim.grading.trust import Reader, Trust, measure_trust, read_labels
 from whilesim.keeping.folders import append_lines, write_grades
-from whilesim.keeping.grades import Grade, Grades, Grading, Weights, grade_rows, judged_case
+from whilesim.keeping.grades import Grade, Grading, Weights, grade_rows, judged_case
 from whilesim.keeping.manifest import Manifest
 from whilesim.keeping.rows import Row
 from whilesim.situations.tools import Tool
@@ -74,9 +74,9 @@ def name_model(model: Any) -> str:
     return model if isinstance(model, str) else str(getattr(model, "name", type(model).__name__))
 
 
-def grade_played(played: Iterable[Row], known: Grades, how: Grading, folder: Path | None) -> dict[str, Grade]:
-    """Grade rows and return all grades, the known ones included; in ``folder`` they stand as soon as they are made."""
-    made, path = dict(known), folder and folder / "verdicts.jsonl"
+def grade_played(played: Iterable[Row], made: dict[str, Grade], how: Grading, folder: Path | None) -> None:
+    """Grade rows that were not read yet; in ``made``, and in ``folder``, a grade stands as soon as it is made."""
+    known, path = dict(made), folder and folder / "verdicts.jsonl"
     if path is not None:  # whole lines only: what follows is appended
         write_grades(path, made.values())
 
@@ -88,7 +88,6 @@ def grade_played(played: Iterable[Row], known: Grades, how: Grading, folder: Pat
     run(and_close(grade_rows(played, known, how, done), how.chat))
     if path is not None:
         write_grades(path, (made[row.id] for row in played if row.id in made))
-    return made
 
 
 def hold_against(labels: Any, rows: Iterable[Row], how: Grading) -> Trust:

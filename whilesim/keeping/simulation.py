@@ -21,7 +21,7 @@ from whilesim.keeping.certificate import Certificate
 from whilesim.keeping.decontaminate import Decontamination, find_overlaps
 from whilesim.keeping.export import Export, Format, export_rows
 from whilesim.keeping.folders import RowFile, append_lines, join_grades, select_rows, write_folder
-from whilesim.keeping.grades import Grades, Grading, Weights, grades_of
+from whilesim.keeping.grades import Grade, Grades, Grading, Weights, grades_of
 from whilesim.keeping.hub import Push, push
 from whilesim.keeping.judging import choose_judge, doubt_judge, grade_played, hold_against, open_grading
 from whilesim.keeping.ledger import Ledger, count_handoffs, count_passes, summarise
@@ -74,6 +74,7 @@ class Simulation:
         """What ``grade`` was given last, for :meth:`refill` to grade the same way."""
         self.refiller = refiller
         self._warned = set[str]()
+        self._paid = dict[str, Grade]()  # what a judge said before it stopped, for the next to go on with
         carried = {} if isinstance(rows, RowFile) else grades_of(rows)  # verdicts stand in a file of their own
         self.grades: Grades = carried if grades is None else grades
         """What grading made of each row, by id."""
@@ -184,7 +185,9 @@ class Simulation:
             msg = f"the judge {how.judge or None!r} has not been admitted, so its verdicts may be worth nothing. "
             raise RunError(msg + "Type data.trust(labels) with a few dozen rows labelled by people, then grade again.")
         self.asked = {"rubric": rubric, "judge": judge, "fraction": fraction, "severity": severity}
-        self.grades, self.graded = grade_played(self._played, self.grades, how, self.folder), True
+        made = self._paid = self._paid or dict(self.grades)
+        grade_played(self._played, made, how, self.folder)
+        self.grades, self.graded, self._paid = made, True, {}
         self.rows = join_grades(self._played, self.grades)
         if self.manifest.record:  # it told of older verdicts
             self.manifest = self.manifest.of_part()
@@ -214,7 +217,7 @@ class Simulation:
 
         Raises:
             InputError: ``rows`` or ``kept`` asks for nothing.
-            RunError: These rows were loaded, are a part of a run, or are not graded.
+            RunError: These rows were loaded, are a part of a run, or are not graded; or the disk takes no more.
         """
         refuse_unknown("refill", misspelt, self.refill)
         rows, kept = (n if n is None else whole_number(name, n) for name, n in (("rows", rows), ("kept", kept)))
@@ -223,16 +226,22 @@ class Simulation:
             what = "were loaded" if self.whole is self else "are a part of a run"
             msg = f"these rows {what}, and nobody here can play more. Refill what simulate(...) returned, before you choose among its rows; "
             raise RunError(msg + "in a shell: whilesim refill RUN")
-        return self.refiller(self, rows, kept)
+        try:
+            return self.refiller(self, rows, kept)
+        except OSError as error:
+            msg = f"{error}. What was played and judged since is in memory only, and gone with this process. Make room and type "
+            raise RunError(f"{msg}data.save({str(self.folder)!r}); in a shell, the same command again.") from error
 
     def extend(self, rows: Iterable[Row]) -> None:
         """Add rows that were planned and played later; they have no verdicts yet."""
         more = tuple(rows)
-        if self.folder is not None:  # they were paid for, and nobody else has them
-            append_lines(self.folder / "rows.jsonl", (row.to_json() for row in more))
-        self.describe(counts={**self.manifest.counts, "planned": self.ledger.planned + len(more)})
-        self._played = (*self._played, *more)
+        counts = {**self.manifest.counts, "planned": self.ledger.planned + len(more)}
+        self._played = (*self._played, *more)  # first of all: they were paid for, and nobody else has them
         self.rows = join_grades(self._played, self.grades)
+        self.manifest = self.manifest.model_copy(update={"counts": counts})
+        if self.folder is not None:
+            append_lines(self.folder / "rows.jsonl", (row.to_json() for row in more))
+            self.describe()
 
     def filter(self, wanted: Wanted | None = None, *, calls: Sequence[str] = (), **values: str) -> Simulation:
         """Return the rows for which ``wanted`` is true and whose situation has these ``values``.
@@ -299,14 +308,12 @@ class Simulation:
         Kept rows, once the simulation is graded; of a view (``data.dropped``) its own. Pairs
         and labels (``dpo``, ``kto``) take kept and dropped rows.
         """
-        if format in ("dpo", "kto"):
+        needs = {"dpo": "a pair needs a kept and a dropped row", "kto": "a label is of a kept or a dropped row"}
+        if format in needs:
             self._need_grades("kept")
         alone = self.states[0] if self.states else None
         if (format == "dpo" and alone) or (format == "kto" and alone in ("failed", "unjudged")):
-            need = (
-                "a pair needs a kept and a dropped row" if format == "dpo" else "a label is of a kept or a dropped row"
-            )
-            raise InputError(f'{need}, and these are {alone} ones. Type data.export(path, format="{format}")')
+            raise InputError(f'{needs[format]}, and these are {alone} ones. Type data.export(path, format="{format}")')
         states = self.states or (("kept",) if self.graded else ("unjudged",))
         return export_rows(self.rows, path, format=format, states=states, tools=self.tools, reasoning=reasoning)
 

@@ -99,8 +99,7 @@ def near_duplicates(rows: Iterable[Row], threshold: float = 0.8) -> dict[str, st
 def _runs(row: Row) -> frozenset[tuple[str, ...]]:
     """Return the runs of words of a conversation, what was called included."""
     said = [m["content"] or "" for m in row.messages[1:]]
-    called = [c["function"]["name"] + c["function"]["arguments"] for c in row.calls]
-    words = tokens("\n".join([*said, *called]))
+    words = tokens("\n".join([*said, *(c["function"]["name"] + c["function"]["arguments"] for c in row.calls)]))
     return frozenset(words[i : i + _RUN] for i in range(max(1, len(words) - _RUN + 1)))
 
 

@@ -98,8 +98,7 @@ def _play_shard(sent: tuple[Plan, Cast, How], index: int, shards: int, folder: s
     """Play one shard in its folder, or go on where a lost worker left it."""
     plan, cast, how = sent
     told = {name: getattr(how, name) for name in ("rollouts", "turns", "concurrency", "budget")}
-    part = plan.shard(index, shards)
-    simulate(cast.agent, plan=part, customer=cast.customer, run_dir=folder, progress=False, **told)
+    simulate(cast.agent, plan=plan.shard(index, shards), customer=cast.customer, run_dir=folder, progress=False, **told)
     return folder
 
 

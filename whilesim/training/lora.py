@@ -85,7 +85,6 @@ def train(
     _refuse_another(folder, what, resume=resume)
     tokenizer = _with_template(open_tokenizer(model), recipe)
     examples = build_examples(data, Template(tokenizer), recipe)
-    folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "training.json", [dumps(what, indent=1).encode()])
     trainer = _trainer(model, tokenizer, examples, recipe, folder)
     trainer.train(resume_from_checkpoint=bool(resume and list(folder.glob("checkpoint-*"))))

@@ -20,7 +20,7 @@ from whilesim.core.text import name_words, shorten, words
 from whilesim.grading.checks.calls import Call
 from whilesim.grading.checks.deeds import Deed, Toolbox, stems
 from whilesim.grading.checks.findings import Finding
-from whilesim.grading.checks.identifiers import is_id, leaves, normal, tokens_of
+from whilesim.grading.checks.identifiers import is_id, leaves, normal
 from whilesim.grading.checks.language import clean, lexicon, pattern
 from whilesim.situations.schemas import validator
 
@@ -59,7 +59,8 @@ def _between(messages: Sequence[Message], calls: Sequence[Call], call: Call, too
     heard = " ".join(m.content or "" for m in messages[calls[0].index : call.index] if m.role == "user")
     ids = {normal(str(v)) for k, v in leaves(call.arguments) if is_id(k, v)}
     writes = (c for c in calls[1:] if not c.failed and c.name in tools.writes)
-    return bool(pattern("conduct", "anew").search(heard)) or any(ids & tokens_of(c.call.arguments) for c in writes)
+    touched = (normal(str(v)) for c in writes for _, v in leaves(c.arguments))  # whole: an id may have blanks in it
+    return bool(pattern("conduct", "anew").search(heard)) or not ids.isdisjoint(touched)
 
 
 def _invalid(call: Call, tools: Toolbox) -> str | None:
@@ -223,7 +224,7 @@ def _missing(messages: Sequence[Message], earlier: Sequence[Call], call: Call) -
 def _echoes(said: str, asked: str) -> bool:
     """Whether a short order repeats what the agent offered to do: 'Place it.' after 'Shall I place it?'."""
     told = [w for w in words(said) if w not in load_words("checks_deeds")["plain"].split()]
-    orders = lexicon("en").senses(told[:1], "VPGO") and "?" not in said
+    orders = lexicon("en").senses(told[:1], "VPGO") and not re.search(r"\?|\bnot\b", said)
     return bool(orders) and len(told) < 4 and {*told} <= {*words(asked)}
 
 

@@ -24,6 +24,7 @@ from whilesim.grading.checks.language import pattern
 _TOKEN = re.compile(r"[^\W_](?:[\w\-./@+'#&]*\w)?")
 _JUNK = re.compile(r"[\W_]+")
 _SPOKEN = re.compile(r"(?i)\b[\w.-]{1,40}(?:\W+dot\W+[\w-]+){0,4}\W+at(?:\W+[\w-]+\W+dot){1,4}\W+\w+")
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|[nrt])")  # as JSON writes it
 _DIGITS = re.compile(r"\d[\d\s().\-/]{5,20}\d")
 
 
@@ -48,8 +49,7 @@ def _runs(text: str) -> Iterator[str]:
     yield from (f"#{token}" for token in plain if token.isdigit())
     yield from (normal(re.sub(r"(?i)\W+(?:at|dot)\W+", "", m)) for m in _SPOKEN.findall(text))
     for start in range(len(plain)):
-        joined = accumulate(plain[start : start + 12])
-        yield from takewhile(lambda run: len(run) <= 24, islice(joined, 1, None))
+        yield from takewhile(lambda run: len(run) <= 24, islice(accumulate(plain[start : start + 12]), 1, None))
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,8 @@ def leaves(value: Any) -> Iterator[tuple[str, Any]]:
 
 def check_identifiers(messages: Sequence[Message], calls: Sequence[Call], tools: Toolbox) -> list[Finding]:
     """Find ids in calls that nobody gave before the call: ``unsourced_identifier``."""
-    heard = _Heard([(i, m.role, m.content) for i, m in enumerate(messages) if m.role != "assistant" and m.content])
+    others = [(i, m.role, m.content) for i, m in enumerate(messages) if m.role != "assistant" and m.content]
+    heard = _Heard([(i, role, _ESCAPED.sub(lambda m: chr(int(m[1] or "20", 16)), said)) for i, role, said in others])
     given = ((c, k, v) for c in calls for k, v in leaves(c.arguments) if is_id(k, v))
     wrong = ((c, k, str(v)) for c, k, v in given if not heard.holds(str(v), c.index) and not _stated(tools, c.name, v))
     return [Finding("unsourced_identifier", c.index, v, f"{k} {v!r} was given by nobody before") for c, k, v in wrong]

@@ -84,8 +84,7 @@ class Lexicon:
         self.rewritten = [re.compile(p) for p in (rf"\b(?=[\w'])(?:{'|'.join(words)})", *others)]
         self.cues = [(family, re.compile(p)) for family, ps in self.data["cues"].items() for p in ps]
         self.gates: list[Gate] = [(n, f.split(), where, re.compile(p)) for n, f, where, p in self.data["gates"]]
-        said = {w for w, (kind, _) in self.forms.items() if kind in "PQSG"}
-        self.triggers = said | set(self.data["triggers"])
+        self.triggers = {w for w, (kind, _) in self.forms.items() if kind in "PQSG"} | set(self.data["triggers"])
 
     def _add(self, word: str, kind: str, sense: str) -> None:
         known, senses = self.forms.get(word, (kind, frozenset()))

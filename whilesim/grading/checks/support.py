@@ -149,8 +149,7 @@ class Ledger:
     def _money(self, call: Call) -> Iterator[float]:
         for key, value in [*leaves(call.arguments), *leaves(call.data)]:
             if not key or any(k in key.lower() for k in self.data["money_keys"]):
-                numbers = re.findall(r"\d[\d,]*(?:\.\d+)?", str(value))[:20]
-                yield from (float(n.replace(",", "")) for n in numbers)
+                yield from (float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*(?:\.\d+)?", str(value))[:20])
 
     def _judge_spent(self, claim: Claim, good: Sequence[Act], turn: int) -> Wrong | None:
         """A claim right after a new request, carried only by calls that were reported before it."""
