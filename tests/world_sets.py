@@ -273,7 +273,7 @@ def compare_truth() -> Iterator[tuple[str, dict[str, Any], list[str]]]:
 
 def _differences(row: dict[str, Any], oracle: Oracle) -> list[str]:
     rules = oracle.must_not_call
-    never = {r.name for r in rules if not r.at_most and not r.other_than}
+    never = {r.name for r in rules if r.at_most < 1 and not r.other_than}
     elsewhere, again = {r.name for r in rules if r.other_than}, {r.name for r in rules if r.at_most == 1}
     ends, right, fine = set(oracle.ends), set(row["ends"]), {*row["ends"], *row.get("also", ())}
     wrong = {
