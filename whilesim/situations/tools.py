@@ -184,10 +184,11 @@ def names_record(name: str, schema: Any = None) -> bool:
 def _unique(tools: Sequence[Tool]) -> list[Tool]:
     """Make every name legal on the wire and unique; what was changed stands in the notes."""
     found: dict[str, Tool] = {}
+    numbers: dict[str, Iterator[int]] = {}  # thousands of tools may have one name
     for number, tool in enumerate(tools, start=1):
         legal = re.sub(r"[^A-Za-z0-9_-]+", "_", tool.name)[:64]
         legal = legal if re.search(r"[A-Za-z0-9]", legal) else f"tool_{number}"
-        others = (f"{legal[: 63 - len(str(n))]}_{n}" for n in count(2))
+        others = (f"{legal[: 63 - len(str(n))]}_{n}" for n in numbers.setdefault(legal, count(2)))
         name = next(name for name in chain([legal], others) if name not in found)
         why = "was there already" if legal == tool.name else "is not legal on the wire"
         note = f"name {tool.name!r} {why}: {name!r} instead"
