@@ -24,7 +24,7 @@ from whilesim.conversations.reading import Result, asks_go_ahead, read_results, 
 from whilesim.conversations.rulebook import read_rules
 from whilesim.conversations.said import SHAPES, is_key, wanted
 from whilesim.conversations.searching import LOOKUPS, RETRIES, Search, facts_of
-from whilesim.conversations.wording import asked_for, deed_phrase, plain, split_name, spoken, target_key
+from whilesim.conversations.wording import asked_for, deed_phrase, plain, required_of, split_name, spoken, target_key
 from whilesim.core.jsontext import dumps
 from whilesim.core.seeds import chance, derive, pick
 from whilesim.core.templates import load_words
@@ -138,7 +138,7 @@ class _Step:
             arguments, lacking = self.known.fill(proof)
             if not lacking and not self.search.called(proof.name, arguments):
                 return self.call(proof, arguments)
-        ways = [listed([f"the {plain(a)}" for a in p.parameters["required"]]) for p in proofs[:3]]
+        ways = [required_of(proof) for proof in proofs[:3]]
         return self.say("ask_who", ways=", or ".join(ways)) if ways and not self._times("ask_who") else None
 
     def _settle_on(self, tool: Tool, key: str, value: Any) -> Message | None:

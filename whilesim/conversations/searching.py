@@ -15,7 +15,7 @@ from whilesim.cards.speech import listed, stem
 from whilesim.conversations.arguments import Known, rows
 from whilesim.conversations.reading import Result, leaves
 from whilesim.conversations.said import is_key, wanted
-from whilesim.conversations.wording import PARTIES, participle, plain, split_name, spoken, target_key
+from whilesim.conversations.wording import PARTIES, participle, plain, required_of, split_name, spoken, target_key
 from whilesim.core.templates import load_words
 from whilesim.core.text import name_words, shorten, words
 from whilesim.situations.tools import Tool
@@ -101,7 +101,7 @@ class Search:
     def ways_in(self, tool: Tool) -> list[str]:
         """Name what else a customer can be found by: what the reads take that are about customers."""
         others = (o for o in self.about_customers() if o.name != tool.name and not self.known.fill(o)[0])
-        return list(dict.fromkeys(listed([f"the {plain(a)}" for a in o.parameters["required"]]) for o in others))[:3]
+        return list(dict.fromkeys(required_of(o) for o in others))[:3]
 
     def about_customers(self) -> list[Tool]:
         """Return the reads that find a customer by what a customer knows."""

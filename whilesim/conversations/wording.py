@@ -79,6 +79,11 @@ def plain(name: str) -> str:
     return re.sub(r"\b(\w+) \1\b", r"\1", told)  # not 'zip code code'
 
 
+def required_of(tool: Tool) -> str:
+    """Name what a tool must be given: the first name, the last name and the zip code."""
+    return listed([f"the {plain(a)}" for a in tool.parameters["required"]])
+
+
 def asked_for(name: str, schema: Mapping[str, Any]) -> str:
     """Name an argument as one asks a customer for it, with the choices where they are few."""
     want, parts = wanted(name, schema), name_words(name) or [name]
